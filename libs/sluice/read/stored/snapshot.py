@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from cachetools import LRUCache, cached
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
-from pyarrow.fs import FileSystem, LocalFileSystem, SubTreeFileSystem
+from pyarrow.fs import FileSystem, FileType, LocalFileSystem, SubTreeFileSystem
 
 from sluice.delta.log.files import active_files, file_name, kept_rows, mask_of
 from sluice.delta.log.opened import CommitCache, commit_of, open_version
@@ -103,14 +103,17 @@ _decoding = Lock()
 def recalled_group(uri: str, path: str, index: int, columns: Sequence[str]) -> pa.Table:
     """Return those of the columns that the file has, of one row group.
 
-    They stay decoded for the next such read. The file is opened each time, so that nothing is
+    They stay decoded for the next such read. The file is looked for each time, so that nothing is
     returned of one that was deleted.
     """
     present = [c for c in columns if c in leaves(uri, path)]
-    with filesystem(uri).open_input_file(path) as source:
-        with _decoding:
-            found = {c: _decoded.get((uri, path, index, c)) for c in present}
-        if missing := [c for c, column in found.items() if column is None]:
+    with _decoding:
+        found = {c: _decoded.get((uri, path, index, c)) for c in present}
+    missing = [c for c, column in found.items() if column is None]
+    if not missing and filesystem(uri).get_file_info(path).type is FileType.NotFound:
+        raise FileNotFoundError(path)
+    if missing:
+        with filesystem(uri).open_input_file(path) as source:
             read = _decode(source, uri, path, [index], missing)
             found |= {name: read[name] for name in missing}
             with _decoding:
@@ -316,7 +319,8 @@ class Snapshot:
         except FileNotFoundError:
             raise self._report_expired() from None
         rows = sum(group.rows for group in groups)
-        columns = [_column(found, file, rows, field) for field in fields]
+        known = dict(zip(found.column_names, found.columns, strict=True))
+        columns = [_column(known.get(field.name), file, rows, field) for field in fields]
         return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
     def look_up(
@@ -426,9 +430,8 @@ def _within(
     return units
 
 
-def _column(found: pa.Table, file: DataFile, rows: int, field: pa.Field) -> Any:
-    if field.name in found.column_names:
-        values = found[field.name]
+def _column(values: Any, file: DataFile, rows: int, field: pa.Field) -> Any:
+    if values is not None:
         return values if values.type == field.type else values.cast(field.type)
     return pa.repeat(pa.scalar(file.partition.get(field.name), field.type), rows)
 
