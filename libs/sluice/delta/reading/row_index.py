@@ -16,7 +16,7 @@ import random
 import shutil
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock
@@ -168,6 +168,7 @@ class FileIndex:
     def __init__(self, place: Path, data: Path):
         self.identity = _identity(data)
         self._place, self._columns = place, dict[str, tuple[Codes, Numbers]]()
+        self._parts = dict[str, _Parts]()
         self._file = MappedFile(_rows_path(place), self.identity)
         head, tail, size = (
             self._file.about["head"],
@@ -215,10 +216,10 @@ class FileIndex:
     def take(self, numbers: Numbers, schema: pa.Schema) -> pa.Table:
         """Return columns of the numbered rows; those that the file lacks are null."""
         present = self._rows.select([n for n in schema.names if n in self._rows.schema.names])
-        places = [place for column in present.columns for place in self._places(column, numbers)]
-        if places:
-            starts, stops = map(np.concatenate, zip(*places, strict=True))
-            self._file.check(starts, stops)
+        for name in present.schema.names:
+            if name not in self._parts:
+                self._parts[name] = _Parts(present[name])
+        self._check([self._parts[name] for name in present.schema.names], numbers)
         found = pa.Table.from_batches([present.take(pa.array(numbers))])
         if found.schema.equals(schema):
             return found
@@ -226,39 +227,46 @@ class FileIndex:
         every = (columns.get(f.name, pa.nulls(len(numbers), f.type)) for f in schema)
         return pa.table([c.cast(f.type) for c, f in zip(every, schema, strict=True)], schema)
 
-    def _places(self, column: pa.Array, at: Numbers) -> Iterator[tuple[Numbers, Numbers]]:
-        """Yield where the file holds these rows of a column. Offsets are checked before."""
-        type_, buffers = column.type, column.buffers()
-        if buffers[0]:
-            yield self._locate(buffers[0], at // 8, at // 8 + 1)
-        if pa.types.is_struct(type_):
-            for place in range(type_.num_fields):
-                yield from self._places(column.field(place), at)
-        elif pa.types.is_map(type_) or pa.types.is_list(type_) or _is_text(type_):
-            self._file.check(*self._locate(buffers[1], 4 * at, 4 * at + 8))
+    def _check(self, parts: Sequence["_Parts"], at: Numbers) -> None:
+        """Compare what holds these rows of columns with its checksums; raises Unusable."""
+        fixed = np.array([one for part in parts for one in part.fixed], np.int64).reshape(-1, 2)
+        width = fixed[:, 1:]  # in bits, as all that follows
+        starts = 8 * (fixed[:, :1] - self._file.payload.address) + width * at
+        self._file.check(starts.ravel() // 8, (starts + width + 7).ravel() // 8)
+        for column in (column for part in parts for column in part.others):
+            buffers = column.buffers()
+            self._check_bytes(buffers[1], 4 * at, 4 * at + 8)
             offsets = np.frombuffer(buffers[1], np.int32)
             starts, stops = offsets[at].astype(np.int64), offsets[at + 1].astype(np.int64)
-            if _is_text(type_):
-                yield self._locate(buffers[2], starts, stops)
-                return
-            inner = _ranges(starts, stops)
-            is_map = pa.types.is_map(type_)
-            for values in (column.keys, column.items) if is_map else (column.values,):
-                yield from self._places(values, inner)
-        elif pa.types.is_boolean(type_):
-            yield self._locate(buffers[1], at // 8, at // 8 + 1)
-        elif not pa.types.is_null(type_):
-            width = type_.bit_width // 8
-            yield self._locate(buffers[1], at * width, (at + 1) * width)
+            if _is_text(column.type):
+                self._check_bytes(buffers[2], starts, stops)
+                continue
+            is_map = pa.types.is_map(column.type)
+            values = (column.keys, column.items) if is_map else (column.values,)
+            self._check([_Parts(one) for one in values], _ranges(starts, stops))
 
-    def _locate(
-        self, buffer: pa.Buffer | None, starts: Numbers, stops: Numbers
-    ) -> tuple[Numbers, Numbers]:
-        """Return where the file holds these ranges of a buffer."""
-        if buffer is None:
-            return starts[:0], stops[:0]
-        place = buffer.address - self._file.payload.address
-        return place + starts, place + stops
+    def _check_bytes(self, buffer: pa.Buffer | None, starts: Numbers, stops: Numbers) -> None:
+        if buffer is not None:
+            place = buffer.address - self._file.payload.address
+            self._file.check(place + starts, place + stops)
+
+
+class _Parts:
+    """The parts of a column: where values of a fixed width begin and their bits, and the others."""
+
+    def __init__(self, column: pa.Array):
+        self.fixed, self.others = list[tuple[int, int]](), list[pa.Array]()
+        left = [column]
+        for part in left:
+            type_, buffers = part.type, part.buffers()
+            if buffers[0]:
+                self.fixed.append((buffers[0].address, 1))
+            if pa.types.is_struct(type_):
+                left += [part.field(place) for place in range(type_.num_fields)]
+            elif pa.types.is_map(type_) or pa.types.is_list(type_) or _is_text(type_):
+                self.others.append(part)
+            elif buffers[1:] and buffers[1]:
+                self.fixed.append((buffers[1].address, type_.bit_width))
 
 
 def _is_text(type_: pa.DataType) -> bool:
