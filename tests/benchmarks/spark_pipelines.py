@@ -46,6 +46,10 @@ configuration:
 libraries:
   - glob: {{include: "transformations/**"}}
 """
+DELTA = """\
+spark.sql.extensions io.delta.sql.DeltaSparkSessionExtension
+spark.sql.catalog.spark_catalog org.apache.spark.sql.delta.catalog.DeltaCatalog
+"""
 PYTHON = """
 from pyspark import pipelines as dp
 from pyspark.sql import functions as F
@@ -140,6 +144,7 @@ class Project:
         files.mkdir()
         (files / "views.py").write_text(PYTHON.replace("{folder}", str(folder)))
         (files / "views.sql").write_text(SQL.replace("{folder}", str(folder)))
+        (folder / "spark-defaults.conf").write_text(DELTA)
         for way in ("sluice", "spark"):
             (folder / f"by_{way}.yml").write_text(SPEC.format(folder=folder, way=way))
         self._write("orders", self.orders(np.arange(rows)))
@@ -191,14 +196,8 @@ class Project:
 
     def run_spark(self, run: str) -> Measured:
         """Bring all views up to date by PySpark's runner, which computes them whole each time."""
-        delta = {
-            "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-            "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-        }
-        conf = [word for name, value in delta.items() for word in ("--conf", f"{name}={value}")]
-        sized = ["--driver-memory", "3g"]
         runner = str(Path(pyspark.__file__).parent / "bin" / "spark-pipelines")
-        command = [runner, *sized, *conf, "run", "--spec", "by_spark.yml"]
+        command = [runner, "--driver-memory", "3g", "run", "--spec", "by_spark.yml"]
         return self._measured(run, "PySpark's runner", command)[0]
 
     def _measured(self, run: str, way: str, command: list[str]) -> tuple[Measured, str]:
@@ -208,6 +207,7 @@ class Project:
             "SPARK_HOME": str(home),
             "PYSPARK_PYTHON": sys.executable,
             "SPARK_LOG_LEVEL": "ERROR",
+            "SPARK_CONF_DIR": str(self.folder),
             "SPARK_DIST_CLASSPATH": os.pathsep.join(map(str, classpath())),
         }
         before, used, began = self._files(), cpu_of_children(), time.monotonic()
