@@ -10,17 +10,15 @@ from tests.kinds.join.cases_within import CASES as WITHIN
 from tests.kinds.lookup.cases import CASES as LOOKUPS
 from tests.kinds.select.cases import CASES as SELECTS
 from tests.kinds.topk.cases import CASES as RANKINGS
-from tests.kinds.ways import CONSTANTS, MARKED, NARROWED, NONE, WAYS
+from tests.kinds.ways import CONSTANTS, MARKED, NARROWED, WAYS
 from tests.kinds.window_store.cases import CASES as STORES
 from tests.sources.cases import CASES as SOURCES
-from tests.support.contract import Case, hold
+from tests.support.contract import BY_SPARK, Case, hold
 
 from sluice.limits import Limits
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-pytestmark = pytest.mark.usefixtures("real_spark")
 
 KINDS = [
     RANKINGS[0],  # a state that runs short
@@ -39,6 +37,7 @@ KINDS = [
     SELECTS[4],  # distinct
 ]
 MARKABLE = [*(case for case in COGROUPS if not case.needs_spark), *KINDS[:2], *KINDS[5:11]]
+MARKED_BY_SPARK = [RANKINGS[0], COGROUPS[-1], COGROUPS[4], LOOKUPS[4], STORES[3], SOURCES[1]]
 
 OF_NO_VIEW = {
     "piece_bytes": "test_merging",
@@ -46,11 +45,13 @@ OF_NO_VIEW = {
 }
 
 
+@pytest.mark.usefixtures("real_spark")
 @pytest.mark.parametrize("case", [KINDS[0], KINDS[9]], ids=str)
 def test_spark_commits_what_delta_rs_would(case: Case, spark: "SparkSession") -> None:
     hold(replace(case, spark={"commit": "spark"}), spark, steps=2)
 
 
+@pytest.mark.usefixtures("real_spark")
 @pytest.mark.parametrize("nth", range(len(KINDS)), ids=lambda nth: str(KINDS[nth]))
 def test_small_tables_go_the_ways_of_large_ones(
     nth: int, spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
@@ -65,15 +66,23 @@ def test_small_tables_go_the_ways_of_large_ones(
     hold(replace(KINDS[nth], spark={"small_changelog": most}, ways=tuple(ways)), spark, steps=3)
 
 
+@pytest.mark.usefixtures("long")
 @pytest.mark.parametrize("nth", range(len(MARKABLE)), ids=lambda nth: str(MARKABLE[nth]))
-def test_marked_rows_are_gone_for_every_batch(nth: int, spark: "SparkSession") -> None:
-    """Rows are marked by either engine's batches, and files with marks are merged in between.
+def test_marked_rows_are_gone_for_every_batch(nth: int, local_spark: "SparkSession") -> None:
+    """Files with marks are merged in between.
 
     For every other case, the batch has looked for the rows before its commit marks them.
     """
     here = {**MARKED, **NARROWED} if nth % 2 else MARKED
-    by_spark = {**MARKED, "computed_here_bytes": NONE}
-    hold(replace(MARKABLE[nth], ways=(here, by_spark, {})), spark, steps=3)
+    hold(replace(MARKABLE[nth], ways=(here, here, {})), local_spark, steps=3)
+
+
+@pytest.mark.usefixtures("real_spark")
+@pytest.mark.parametrize("case", MARKED_BY_SPARK, ids=str)
+def test_marked_rows_are_gone_for_batches_by_spark(case: Case, spark: "SparkSession") -> None:
+    """It marks rows of files that this process wrote, which goes on from there."""
+    by_spark = {**MARKED, **BY_SPARK}
+    hold(replace(case, ways=(MARKED, by_spark, {})), spark, steps=3)
 
 
 def test_no_limit_is_without_a_run_beyond_it() -> None:

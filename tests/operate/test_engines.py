@@ -15,8 +15,6 @@ from sluice.engine.batch_report import BatchReport
 from sluice.engine.planning.next_batch import NextBatch
 from sluice.operate.explain import explain
 
-pytestmark = pytest.mark.usefixtures("real_spark")
-
 SOURCES = """
 sources:
   sales:
@@ -48,11 +46,9 @@ VIEWS = {
     "expect: [{type: expect_column_values_to_not_be_null, column: g, "
     "row_condition: \"TEXT <> 'x'\"}]",
 }
-TEXTS = {
-    "upper(g)": "process",
-    "soundex(g)": "spark: the function soundex",
-    "regexp_replace(g, '[[:alpha:]]', '')": "spark: the pattern '[[:alpha:]]'",
-}
+FUNCTION, PATTERN = "soundex(g)", "regexp_replace(g, '[[:alpha:]]', '')"
+REASONS = {FUNCTION: "spark: the function soundex", PATTERN: "spark: the pattern '[[:alpha:]]'"}
+BY_SPARK = [*((kind, FUNCTION) for kind in VIEWS), ("select", PATTERN), ("expectation", PATTERN)]
 
 
 def sale(id_: int, g: str, v: int) -> Row:
@@ -80,18 +76,28 @@ def engines(done: Iterable[NextBatch | BatchReport]) -> Mapping[str, str]:
     return {one.table: one.engine for one in done if one.engine}
 
 
-@pytest.mark.parametrize("text", TEXTS)
 @pytest.mark.parametrize("kind", VIEWS)
-def test_batches_take_planned_engines(
+def test_batches_are_computed_here_as_planned(
+    tmp_path: Path, spark: SparkSession, kind: str
+) -> None:
+    take_planned(lake_of(tmp_path, spark, kind, "upper(g)"), "process")
+
+
+@pytest.mark.usefixtures("real_spark")
+@pytest.mark.parametrize(("kind", "text"), BY_SPARK)
+def test_batches_are_computed_by_spark_as_planned(
     tmp_path: Path, spark: SparkSession, kind: str, text: str
 ) -> None:
-    lake = lake_of(tmp_path, spark, kind, text)
+    take_planned(lake_of(tmp_path, spark, kind, text), REASONS[text])
+
+
+def take_planned(lake: Lake, engine: str) -> None:
     for _ in range(2):  # a build, then a change
         steps = planned(lake)
         reports = engines(lake.advance("seen"))
         assert steps
         assert engines(steps) == {step.table: reports[step.table] for step in steps}
-        assert steps[0].engine == TEXTS[text]
+        assert steps[0].engine == engine
         change(lake)
 
 
@@ -120,18 +126,7 @@ def with_settings(lake: Lake, **settings: Any) -> Any:
 
 
 @pytest.mark.parametrize("kind", VIEWS)
-def test_a_plan_reads_no_rows(tmp_path: Path, spark: SparkSession, kind: str) -> None:
-    lake = lake_of(tmp_path, spark, kind, "upper(g)")
-    lake.advance("seen")
-    change(lake)
-    steps = planned(lake)
-    for file in Path(lake.folder / "lake").rglob("*.parquet"):
-        file.write_bytes(b"no rows can be read of this")
-    assert planned(lake) == steps
-
-
-@pytest.mark.parametrize("kind", VIEWS)
-def test_a_plan_opens_each_table_once(
+def test_a_plan_opens_each_table_once_and_reads_no_rows(
     tmp_path: Path, spark: SparkSession, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lake = lake_of(tmp_path, spark, kind, "upper(g)")
@@ -146,5 +141,9 @@ def test_a_plan_opens_each_table_once(
         make(self, uri, *arguments, **named)
 
     monkeypatch.setattr(DeltaTable, "__init__", counting)
-    assert planned(lake)
+    steps = planned(lake)
+    assert steps
     assert len(found) == len({*found}) > 0
+    for file in Path(lake.folder / "lake").rglob("*.parquet"):
+        file.write_bytes(b"no rows can be read of this")
+    assert planned(lake) == steps

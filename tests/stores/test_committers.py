@@ -12,7 +12,7 @@ from deltalake.exceptions import CommitFailedError
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from tests.engine.committing.collected import DECLARED, MOST, collected, hold
+from tests.engine.committing.collected import MOST, RANKED, collected, hold
 from tests.support.lake import NewLake
 from tests.support.proxy import Proxy
 from tests.support.s3a import reach
@@ -118,9 +118,9 @@ def test_no_commit_of_either_is_lost(spark: SparkSession, place: str) -> None:
             return 0
         return number
 
-    with ThreadPoolExecutor(8) as threads:
-        ways = [by_delta_rs, by_spark] * 6
-        numbers = list(threads.map(tried, ways, range(1, 13)))
+    with ThreadPoolExecutor(6) as threads:
+        ways = [by_delta_rs, by_spark] * 3
+        numbers = list(threads.map(tried, ways, range(1, 7)))
     expected = Counter([0, *filter(None, numbers)])
     assert any(numbers[1::2])
     assert Counter(open_table(uri).to_pyarrow_table()["n"].to_pylist()) == expected
@@ -137,6 +137,5 @@ def test_a_spark_that_is_set_up_otherwise_may_not_commit(spark: SparkSession) ->
 
 
 def test_large_batches_stay_in_spark(new_lake: NewLake, place: str, collected: list[int]) -> None:
-    """Of two views with a state; tests/engine/committing has views of every kind on a disk."""
-    few, _, _ = DECLARED.partition("  named:")
-    hold(new_lake(few, f"{place}/lake", small_changelog=MOST), collected, "best")
+    """Of a view with a state; tests/engine/committing has views of every kind on a disk."""
+    hold(new_lake(RANKED, f"{place}/lake", small_changelog=MOST), collected)

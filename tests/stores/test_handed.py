@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.crash.shop import FIRST, day
+from tests.crash.shop import day
 from tests.stores.beside_disk import hold_alike
 from tests.stores.stored_shop import StoredShop
-from tests.support.stores import Store
 
 from sluice.declare.stores import S3, SCHEMES
 from sluice.delta.reading.spark_reads import check_spark_may_commit
@@ -24,13 +23,13 @@ BY_SPARK = "lake: {place}/lake\nspark: {{small_batches: spark}}\n"
 
 @pytest.fixture
 def by_spark(
-    spark: SparkSession, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, corrected: StoredShop, monkeypatch: pytest.MonkeyPatch
 ) -> StoredShop:
-    """A shop whose batches are all Spark's, which has no access to the store."""
+    """A shop whose batches are Spark's from here on, which has no access to the store."""
     for scheme in S3.schemes:
         monkeypatch.setitem(SCHEMES, scheme, replace(S3, why_not_spark="it has no access"))
-    shop = StoredShop.begin(tmp_path / "shop", store)
-    place = store.uri(shop.bucket)
+    shop = corrected
+    place = shop.store.uri(shop.bucket)
     (shop.config / "sluice.yaml").write_text(BY_SPARK.format(place=place))
     shop.limits = replace(shop.limits, read_here_bytes=0, collected_bytes=0)
     return shop
@@ -42,7 +41,6 @@ def test_batches_and_rebuilds_are_those_of_a_disk(by_spark: StoredShop, tmp_path
 
 def test_more_than_this_process_may_hand_over_is_refused(by_spark: StoredShop) -> None:
     by_spark.limits = replace(by_spark.limits, computed_here_bytes=10)
-    by_spark.land(1, *FIRST)
     with pytest.raises(UsageError, match=r"more than Sluice reads for it \(10\)"):
         by_spark.run(day(1))
 

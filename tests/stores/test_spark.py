@@ -15,7 +15,6 @@ from tests.stores.stored_shop import StoredShop
 from tests.support.lake import CONF
 from tests.support.proxy import COMMIT, Harm, Proxy, Rule
 from tests.support.s3a import reach
-from tests.support.stores import Store
 
 pytestmark = pytest.mark.usefixtures("real_spark")
 
@@ -24,16 +23,11 @@ BY_SPARK = "lake: s3://{bucket}/lake\nspark: {{commit: spark, conf: {conf}}}\n"
 
 
 @pytest.fixture
-def by_spark(spark: SparkSession, store: Store, proxied: Proxy, tmp_path: Path) -> StoredShop:
-    """A shop whose batches are all Spark's, which reads nothing here of its own size."""
-    shop = StoredShop.begin(tmp_path / "shop", store)
-    large(shop, spark, proxied)
-    return shop
-
-
-@pytest.fixture
 def corrected_by_spark(spark: "SparkSession", corrected: StoredShop, proxied: Proxy) -> StoredShop:
-    """One into which a day was delivered; from here on its batches are Spark's."""
+    """A shop into which a day was delivered; from here on its batches are Spark's.
+
+    It reads nothing here of its own size.
+    """
     large(corrected, spark, proxied)
     return corrected
 
@@ -45,8 +39,11 @@ def large(shop: StoredShop, spark: "SparkSession", proxied: Proxy) -> None:
     shop.limits = replace(shop.limits, **dict.fromkeys(LIMITS, 0))
 
 
-def test_batches_and_rebuilds_are_those_of_a_disk(by_spark: StoredShop, tmp_path: Path) -> None:
-    hold_alike(by_spark, tmp_path / "disk")
+def test_batches_and_rebuilds_are_those_of_a_disk(
+    corrected_by_spark: StoredShop, tmp_path: Path
+) -> None:
+    """A rebuild makes all tables; test_committers.py has first batches."""
+    hold_alike(corrected_by_spark, tmp_path / "disk")
 
 
 @pytest.mark.parametrize("harm", [Harm.LOST, Harm.DROPPED, Harm.BUSY])

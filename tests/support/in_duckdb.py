@@ -9,7 +9,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -18,7 +17,7 @@ import sqlglot
 import yaml
 from tests.support.lake import Lake, frozen
 
-from sluice.delta.places.delta_rs import open_table
+from sluice.delta.places.delta_rs import is_table, open_table
 
 Spec = Mapping[str, Any]
 EPOCH = "TIMESTAMP '1970-01-01'"
@@ -61,7 +60,7 @@ class _Answers:
     def __init__(self, lake: Lake, specs: Mapping[str, Spec]):
         self.lake, self.specs, self.base = lake, specs, duckdb.connect()
         for table in lake.project.graph.tables.values():
-            is_there = Path(lake.uri(table.name)).exists()
+            is_there = is_table(lake.uri(table.name))
             if is_there and table.name not in specs and not table.is_view:
                 self._load(table.name)
 

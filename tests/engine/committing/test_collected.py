@@ -18,4 +18,4 @@ def test_a_large_batch_of_any_kind_leaves_its_rows_in_spark(
     lake = new_lake(DECLARED, small_changelog=MOST)
     held = {table.kind for table in lake.project.graph.tables.values()}
     assert held >= {kind.name for kind in kinds("views")} - {"sql"}
-    hold(lake, collected, "best", "pairs")
+    hold(lake, collected)

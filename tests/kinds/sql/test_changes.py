@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pytest
-from tests.kinds.sql.shop import SOURCES, project, view, wrong
+from tests.kinds.sql.shop import SOURCES, project, view
+from tests.support.in_duckdb import wrong
 from tests.support.lake import HEAD, Lake
 
 from sluice.delta.places.inventory import leftovers
@@ -18,8 +18,6 @@ from sluice.read.status import status
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-pytestmark = pytest.mark.usefixtures("real_spark")
 
 QUERY = """SELECT p.w, sum(o.v) AS s FROM orders o JOIN people p ON o.k = p.k
     GROUP BY p.w HAVING sum(o.v) > {}"""
@@ -50,7 +48,7 @@ def test_only_the_parts_whose_meaning_changed_are_rebuilt(
         ("shop.sums", "build"),
     ]
     lake.advance()
-    assert wrong(lake, spark, {"sums": QUERY.format(20)}) == {}
+    assert wrong(lake) == {}
     assert not redefined_parts(lake.project, view)
 
 
@@ -81,7 +79,7 @@ def test_tables_that_a_shorter_query_leaves_behind_are_named_and_removed_after_t
     file.write_text(HEAD + SOURCES + view("sums", QUERY.format(0)))
     lake.project = lake.loaded()
     rebuild(lake.spark, lake.project, lake.table("sums"), Run("test"))
-    assert wrong(lake, spark, {"sums": QUERY.format(0)}) == {}
+    assert wrong(lake) == {}
 
 
 def left_behind(lake: Lake) -> list[str]:
