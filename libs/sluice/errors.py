@@ -9,7 +9,7 @@ scheduler whether a retry can help.
     ├── UsageError           2  a command or a call got something that it can't take
     │   ├── IntervalError    2  bounds that the schedule's grid does not have
     │   ├── UnknownTable     2  a name that no table of the project has
-    │   ├── NoSuchRow        2  a row, table or version that a server does not have
+    │   ├── NoSuchRow        2  a row of which a server can explain nothing
     │   ├── UnreadableFile   2  a file of which `init` can read nothing
     │   └── NotBuilt         2  a table that no run has built yet
     ├── MissingDependency    2  Java, jars or a driver that this machine lacks

@@ -92,13 +92,12 @@ def _write(project: Project, name: str, table: pa.Table) -> None:
 def serve(folder: Path) -> None:
     """Serve the lake, and the same questions by DuckDB, on a free port, which is printed."""
     import duckdb
-    import uvicorn
     from starlette.requests import Request
     from starlette.responses import Response
     from starlette.routing import Route
 
     from sluice.serve.answers import to_json
-    from sluice.serve.app import Served, Server
+    from sluice.serve.app import Listener, Served, Server
 
     server = Server(Served(folder / "config"))
     files = str(folder / "lake" / "bench" / "traces" / "*.parquet")
@@ -116,13 +115,10 @@ def serve(folder: Path) -> None:
 
         return Response(await server._work(ask), media_type="application/json")
 
-    app = server.app()
-    app.router.routes.append(Route("/duck", duck))
-    settings = uvicorn.Config(app, port=0, log_level="warning", access_log=False)
-    listening = settings.bind_socket()
-    listening.listen()
-    print(listening.getsockname()[1], flush=True)
-    uvicorn.Server(settings).run([listening])
+    listener = Listener(server, port=0, log_level="warning", access_log=False)
+    listener.config.app.router.routes.append(Route("/duck", duck))  # type: ignore[union-attr]
+    print(listener.bind(), flush=True)
+    listener.answer()
 
 
 def timed(port: int, paths: list[str], threads: int = 1) -> dict[str, float]:

@@ -29,7 +29,7 @@ views:
 """
 VISIT = Visit(
     *("/sluice", "", ""),
-    has_report=False,
+    reports=(),
     now=datetime.now(UTC),
     sees=lambda _: True,
     has_run=lambda *_: True,

@@ -47,6 +47,10 @@ def test_the_newest_check_shows_the_health(tmp_path: Path) -> None:
     assert found["shop.sales"].unusual == ("odd",)
     assert found["shop.sales"].unmet[0].startswith("warn: price is at least 0: 2 of 10 rows")
     assert found["shop.totals"] == Health()
+    check(project, 0, NOW + dt.timedelta(hours=2))
+    mended = health(project, tables)["shop.sales"]
+    assert str(mended) == "1 of 1 met, unusual"
+    assert mended.met[0].startswith("warn: price is at least 0: ")
 
 
 def test_the_report_of_a_lake_looks_at_whole_tables_and_has_data_docs_if_wanted(

@@ -54,7 +54,6 @@ WHERE_EXPRESSIONS_STAND: dict[str, Callable[[str], Config]] = {
     "topk.order_by": lambda e: {**TOP, "order_by": [e]},
     "topk.partition_by": lambda e: {**TOP, "partition_by": [{"x": e}]},
     "topk.limit": lambda e: {**TOP, "limit": e},
-    "topk.sql": lambda e: {"kind": "topk", "from": "sales", "sql": e},
     "cogroup.where": lambda e: {**COGROUP, "streams": streams(where=e)},
     "cogroup.key": lambda e: {**COGROUP, "key": ["k"], "streams": streams(key=[e])},
     "cogroup.aggregates": lambda e: {**COGROUP, "streams": streams(aggregates={"n": e})},

@@ -1,5 +1,6 @@
 """A small lake of every kind of read, and a server of it: in this process, and on a port."""
 
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -10,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
-import uvicorn
 from starlette.testclient import TestClient
 from tests.support.lake import Row
 from tests.support.landed import START, Landed, folder_of
@@ -18,7 +18,7 @@ from tests.support.landed import START, Landed, folder_of
 import sluice
 from sluice.read.lake import Lake as Reader
 from sluice.serve.access import Access
-from sluice.serve.app import Served, Server
+from sluice.serve.app import Listener, Served, Server
 from sluice.serve.client import Remote
 from sluice.serve.questions import Limits
 
@@ -113,6 +113,13 @@ def shop(tmp_path_factory: pytest.TempPathFactory, local_spark: "SparkSession") 
 
 
 @pytest.fixture
+def copy(shop: Landed, tmp_path: Path) -> Landed:
+    """A copy of the shop, whose tables may go."""
+    shutil.copytree(shop.folder, tmp_path / "copy")
+    return Landed(tmp_path / "copy", shop.declared, shop.session)
+
+
+@pytest.fixture
 def here(shop: Landed) -> Reader:
     """The lake, opened in this process."""
     return sluice.open(shop.folder / "config")
@@ -138,21 +145,15 @@ def visit(shop: Landed) -> Visitor:
 @contextmanager
 def serving(folder: Path, *tokens: str, **limits: Any) -> Iterator[str]:
     """While a server answers on a port: its address."""
-    settings = uvicorn.Config(
-        server_of(folder, *tokens, **limits).app(),
-        port=0,
-        log_level="error",
-        timeout_graceful_shutdown=1,
-    )
-    listening = settings.bind_socket()
-    listening.listen()
-    server = uvicorn.Server(settings)
-    thread = threading.Thread(target=server.run, args=([listening],))
+    server = server_of(folder, *tokens, **limits)
+    listener = Listener(server, port=0, log_level="error", timeout_graceful_shutdown=1)
+    port = listener.bind()
+    thread = threading.Thread(target=listener.answer)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        yield f"http://127.0.0.1:{port}"
     finally:
-        server.should_exit = True
+        listener.should_exit = True
         thread.join()
 
 

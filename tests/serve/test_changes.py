@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -121,6 +123,18 @@ def test_a_dropped_table_ends_its_streams(shop: Landed) -> None:
         next(stream_of(shop, "tied", last))
 
 
+def test_a_table_that_is_dropped_while_its_changes_are_read_ends_the_stream(
+    copy: Landed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changes, "AT_ONCE", 1)
+    stream, expected = stream_of(copy, "best"), whole(copy)
+    seen = [row for _, row in read_events(next(stream))]
+    drop(copy.project, "shop.best", event(1)["at"], at_once=True)
+    with pytest.raises(Refused, match="was dropped"):
+        seen += [row for text in stream for _, row in read_events(text)]
+    assert places(seen) == places(expected)[: len(seen)]
+
+
 @pytest.mark.parametrize(
     "after", ["7", "x.1", "0123456789ab.1.2.3", "0123456789ab.-1", "0123456789ab.1", "é"]
 )
@@ -183,6 +197,57 @@ def test_streams_are_limited_and_end_with_their_client(shop: Landed) -> None:
         return found
 
     assert asyncio.run(visit()) == [200, 429, 200]
+
+
+def test_a_client_that_goes_before_the_first_event_leaves_no_stream_behind(shop: Landed) -> None:
+    async def visit() -> list[int]:
+        server, found = server_of(shop.folder, streams=1), []
+
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.disconnect"}
+
+        async def send(message: dict[str, Any]) -> None:
+            found.append(message.get("status", 0))
+
+        for _ in range(3):
+            headers = [(b"host", b"localhost"), (b"accept", b"text/event-stream")]
+            scope = {"type": "http", "method": "GET", "path": PATH, "headers": headers}
+            await server.app()(scope | {"query_string": b""}, receive, send)
+        return found
+
+    assert 429 not in asyncio.run(visit())
+
+
+def test_a_server_ends_its_streams_and_leaves_no_trace(
+    shop: Landed, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    begun, newest = threading.Event(), changes.newest_version
+
+    def look(uri: str) -> int:
+        begun.set()
+        time.sleep(1.5)  # longer than the server waits for its last answers
+        return newest(uri)
+
+    with serving(shop.folder) as url:
+        busy, idle = (sluice.connect(url).follow("best") for _ in range(2))
+        next(idle)
+        monkeypatch.setattr(changes, "newest_version", look)
+        next(busy)
+        begun.wait()
+    busy.close()
+    idle.close()
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def test_a_failure_in_a_stream_is_its_last_event(shop: Landed) -> None:
+    async def follow() -> list[bytes]:
+        found = server_of(shop.folder)._follow(map(int, ["x"]), b"first")  # type: ignore[arg-type]
+        return [text async for text in found]
+
+    first, last = asyncio.run(follow())
+    assert first == b"first"
+    assert json.loads(last.partition(b"data: ")[2])["status"] == 500
+    assert b"unforeseen failure" in last
 
 
 def test_what_events_can_not_take_is_refused(visit: Visitor) -> None:

@@ -1,17 +1,20 @@
 """The client reads what `sluice.open` reads: the same values, in the same order."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 from tests.serve.conftest import deliver, event, serving
 from tests.support.lake import frozen
 from tests.support.landed import START, Landed
 
 import sluice
-from sluice.errors import Retryable, UsageError
+from sluice.errors import ConfigError, Retryable, UsageError
 from sluice.read.lake import Lake as Reader
+from sluice.read.stored.snapshot import SnapshotExpired
 from sluice.serve import client
 from sluice.serve.client import Remote
 
@@ -54,6 +57,13 @@ READS: dict[str, Callable[[Any], Any]] = {
     "every top": lambda lake: lake.top("best"),
     "top with ties": lambda lake: lake.top("tied"),
     "top without ranks": lambda lake: lake.top("unranked", {"user": 1}),
+    "ranking": lambda lake: lake.ranking("best", version=2).top({"user": 2}),
+    "ranking's columns": lambda lake: lake.ranking("best").partition_columns,
+    "keys": lambda lake: [
+        lake.table("sums").key,
+        lake.table("visits").key,
+        lake.window("visits").key,
+    ],
     "dimension view": lambda lake: list(lake.table("catalogue").all(reverse=True)),
     "dimension view's count": lambda lake: lake.table("catalogue").count,
 }
@@ -75,6 +85,16 @@ def test_a_read_is_that_of_open(here: Reader, remote: Remote, read: str) -> None
 MISTAKES: dict[str, Callable[[Any], Any]] = {
     "table": lambda lake: lake.table("evnts"),
     "kind": lambda lake: lake.top("sums"),
+    "ranking of a kind": lambda lake: lake.ranking("sums"),
+    "window of a kind": lambda lake: lake.window("sums"),
+    "not a partition": lambda lake: lake.ranking("best").top({"what": "x"}),
+    "no time": lambda lake: lake.window("visits").fetch_one(1, None),
+    "argument": lambda lake: lake.window("visits").fetch(nope=1),
+    "future": lambda lake: lake.at("2999-01-01").table("events"),
+    "why of a table": lambda lake: lake.why("evnts", 1),
+    "why of half a key": lambda lake: lake.why("sums", 1),
+    "why of a kind": lambda lake: lake.why("sums", partition={"user": 1}, rank=1),
+    "why-not of a column": lambda lake: lake.why_not("best", partition={"no": 1}),
     "key": lambda lake: lake.table("events").get("x"),
     "half a key": lambda lake: lake.table("sums").get(1),
     "column": lambda lake: list(lake.table("events").all(columns=["nope"])),
@@ -92,8 +112,35 @@ def test_a_mistake_is_that_of_open(here: Reader, remote: Remote, read: str) -> N
         MISTAKES[read](here)
     with pytest.raises(UsageError) as found:
         MISTAKES[read](remote)
-    if read not in ("version", "kind"):  # said by the server itself
-        assert found.value.message.removeprefix("shop.") == expected.value.message
+    assert type(found.value) is type(expected.value)
+    if read != "argument":  # of a request, it is a parameter
+        assert found.value.message.replace("shop.", "") == expected.value.message
+    assert not re.search("`sluice (?!run)| --", str(found.value)), "a command of another machine"
+
+
+def test_a_mistake_in_a_pipeline_is_that_of_open(copy: Landed) -> None:
+    broken = copy.folder / "config" / "pipelines" / "news.yaml"
+    broken.write_text("pipeline: news\nviews:\n  few: {kind: topk}\n")
+    with serving(copy.folder) as url:
+        for lake in (sluice.open(copy.folder / "config"), sluice.connect(url)):
+            with pytest.raises(ConfigError, match=r"news\.yaml:\d+: ") as found:
+                lake.table("few")
+            assert len(found.value.mistakes) > 1
+            assert lake.table("events").get(1)
+
+
+def test_a_version_whose_files_have_gone_is_that_of_open(copy: Landed) -> None:
+    with serving(copy.folder) as url:
+        lakes = (sluice.open(copy.folder / "config"), sluice.connect(url))
+        tables = [lake.table("events") for lake in lakes]
+        deliver(copy, 0)
+        delta = DeltaTable(copy.uri("events"))
+        delta.optimize.compact()
+        delta.vacuum(0, enforce_retention_duration=False, dry_run=False)
+        for table in tables:
+            with pytest.raises(SnapshotExpired, match="vacuumed"):
+                table.to_arrow()
+            assert table.refresh().count == 40
 
 
 def test_a_range_is_fetched_page_by_page(

@@ -1,14 +1,19 @@
 """Pages for people: what they show of tables, rows and the graph, and to whom."""
 
 import re
+from html import unescape
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.serve.conftest import Visitor, serving
+from tests.serve.conftest import DECLARED, Visitor, serving
 from tests.support.landed import Landed
+
+from sluice.report.publish import report_folder
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
+    from pyspark.sql import SparkSession
 
 TOKENS = ("a" * 20, f"{'b' * 20} news")
 
@@ -58,6 +63,37 @@ def test_a_row_is_explained_and_what_comes_next_is_shown(visit: Visitor) -> None
     assert "Why this row is here" in client.get("/tables/best/why?partition=user=1&rank=1").text
     assert "never had such a row" in client.get("/tables/events/why?key=999").text
     assert "shop.best" in client.get("/plan").text
+    every = client.get("/tables/sums", params={"limit": 50}).text
+    links = re.findall(r'href="(/tables/shop\.sums/why\?[^"]+)">why', every)
+    rows = client.get("/v1/tables/sums/rows").json()["rows"]
+    assert len(links) == len(rows)
+    for link, row in zip(links, rows, strict=True):
+        page = client.get(unescape(link)).text
+        assert "Why this row is here" in page
+        assert f">{row['paid']}<" in page
+    assert "why?" not in client.get("/tables/sums", params={"columns": "paid"}).text
+    assert 'href="/plan"' in client.get("/").text
+
+
+def test_mistakes_and_reports_are_shown_to_whom_they_concern(copy: Landed, visit: Visitor) -> None:
+    config = copy.folder / "config" / "pipelines" / "late.yaml"
+    config.write_text("pipeline: late\nviews:\n  few: {kind: topk}\n")
+    folder = report_folder(copy.project)
+    folder.mkdir(parents=True)
+    for name in ("index", "shop.events", "shop.gone", "late.few"):
+        (folder / f"{name}.html").write_text(f"report of {name}")
+    client = visit(TOKENS[0], f"{'c' * 20} shop", TOKENS[1], of=copy)
+    for token, files in {"a": {"index", "shop.events"}, "c": {"shop.events"}, "b": set()}.items():
+        who = ("ann", token * 20)
+        names = ("index", "shop.events", "shop.gone", "late.few")
+        found = {n for n in names if client.get(f"/report/{n}.html", auth=who).status_code == 200}
+        assert found == files
+        front = client.get("/", auth=who).text
+        assert ("late.yaml:1: `schedule` is missing" in front) is (token == "a")
+        assert str(copy.folder) not in front
+        assert ("/report/index.html" in front) is (token == "a")
+    page = client.get("/tables/events", auth=("ann", "c" * 20)).text
+    assert "/report/shop.events.html" in page
 
 
 @pytest.mark.parametrize("path", ["/", "/plan", "/tables/best", "/tables/best/why?key=1"])
@@ -116,4 +152,52 @@ def test_a_browser_goes_from_the_graph_to_a_row_by_keyboard(
         assert wide <= 0
         assert errors == []
         assert all(address.startswith(url) for address in elsewhere)
+        page.close()
+
+
+def test_a_graph_of_a_hundred_tables_is_moved_and_enlarged(
+    tmp_path: Path, local_spark: "SparkSession", browser: "Browser"
+) -> None:
+    views = [
+        f"  v{n}: {{kind: select, from: {f'v{n // 3}' if n else 'events'}, select: {{id: id}}}}\n"
+        for n in range(99)
+    ]
+    source = DECLARED[: DECLARED.index("dimensions:")]
+    lake = Landed(tmp_path, f"{source}views:\n{''.join(views)}", local_spark)
+    with serving(lake.folder) as url:
+        page = browser.new_page(viewport={"width": 1000, "height": 700})
+        page.goto(url)
+        graph = page.locator(".graph")
+        assert page.locator(".graph a").count() == 100
+
+        def place() -> tuple[float, float, float]:
+            found: tuple[float, float, float] = graph.evaluate(
+                "one => [one.scrollLeft, one.scrollTop, one.firstElementChild.clientWidth]"
+            )
+            return found
+
+        graph.scroll_into_view_if_needed()
+        box = graph.bounding_box()
+        assert box is not None
+        page.mouse.move(box["x"] + 500, box["y"] + 300)
+        page.mouse.down()
+        page.mouse.move(box["x"] + 440, box["y"] + 200, steps=4)
+        page.mouse.up()
+        moved = place()
+        assert moved[:2] == [60, 100]
+        assert page.url.rstrip("/") == url
+        page.keyboard.down("Control")
+        page.mouse.wheel(0, -100)
+        page.keyboard.up("Control")
+        page.wait_for_function(f"document.querySelector('.graph svg').clientWidth > {moved[2]}")
+        page.locator('.graph a[href="/tables/shop.v98"]').focus()
+        page.mouse.move(box["x"] + 300, box["y"] + 310)
+        page.mouse.move(box["x"] + 2, box["y"] + 2)
+        marked = page.locator(".graph .marked[data-id]")
+        ids = marked.evaluate_all("all => all.map(one => one.dataset.id)")
+        assert set(ids) == {
+            f"shop.{name}" for name in ("events", "v0", "v1", "v3", "v10", "v32", "v98")
+        }
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/tables/shop.v98")
         page.close()

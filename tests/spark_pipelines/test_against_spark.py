@@ -1,22 +1,12 @@
 """PySpark's own runner and Sluice run the same project; every table has the same rows."""
 
-import math
-import os
-import shutil
-import subprocess
-import sys
-from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow.dataset as ds
-import pyspark
 import pytest
 from tests.spark_pipelines.pairs import PAIRS, SOURCES
 from tests.spark_pipelines.projects import land, rows_of, sluice, write_project
-
-from sluice.spark.java import environment
+from tests.spark_pipelines.runner import bag, run_by_spark, tables
 
 # One flow: two flows into a Parquet table take the same batch of its log, and one of them is lost.
 STREAMS = """
@@ -48,46 +38,6 @@ def customer(cust: int, name: str, *tags: str) -> dict[str, Any]:
     return {"cust": cust, "name": name, "state": "CA" if cust % 2 else "NY", "tags": [*tags]}
 
 
-def run_by_spark(spec: Path) -> None:
-    """Run a project from its beginning: the runner's catalog ends with its process."""
-    for folder in ("spark-warehouse", "spark-storage"):
-        shutil.rmtree(spec.parent / folder, ignore_errors=True)
-    theirs = spec.with_name("theirs.yml")
-    theirs.write_text(
-        spec.read_text().replace(f"{spec.parent}/lake", f"{spec.parent}/spark-storage")
-    )
-    home = Path(pyspark.__file__).parent
-    env = {**os.environ, **environment(), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_HOME": str(home)}
-    env |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOG_LEVEL": "ERROR"}
-    ran = subprocess.run(
-        [home / "bin" / "spark-pipelines", "run", "--spec", theirs],
-        cwd=spec.parent,
-        env=env,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ran.returncode == 0, (ran.stdout + ran.stderr)[-5000:]
-
-
-def bag(rows: list[dict[str, Any]]) -> Counter[tuple[tuple[str, str], ...]]:
-    """Rows with their numbers; columns by name in lower case, times as texts."""
-    return Counter(tuple(sorted((k.lower(), shown(v)) for k, v in r.items())) for r in rows)
-
-
-def shown(value: Any) -> str:
-    if isinstance(value, float):
-        return "nan" if math.isnan(value) else f"{value:.9g}"
-    return str(value).replace("T", " ").removesuffix("Z").removesuffix("+00:00")
-
-
-def tables(spec: Path) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """Each table of PySpark's runner with its rows."""
-    for folder in sorted((spec.parent / "spark-warehouse").iterdir()):
-        files = [str(file) for file in folder.glob("*.parquet")]
-        yield folder.name, ds.dataset(files).to_table().to_pylist()
-
-
 @pytest.mark.usefixtures("long")
 def test_both_runners_make_the_same_tables_at_first_and_after_more_rows(tmp_path: Path) -> None:
     frames = "".join(
@@ -98,9 +48,6 @@ def test_both_runners_make_the_same_tables_at_first_and_after_more_rows(tmp_path
     spec = write_project(tmp_path, a_py=SOURCES + frames, b_sql=IN_SQL)
     more = "from pyspark import pipelines as dp\nfrom pyspark.sql import functions as F\n"
     write_project(tmp_path, c_py=more + "\n".join(x[4:] for x in STREAMS.splitlines()))
-    conf = "  spark.sql.session.timeZone: UTC\n  spark.sql.shuffle.partitions: '2'\n"
-    lines = [line for line in spec.read_text().splitlines() if "warehouse" not in line]
-    spec.write_text("\n".join(lines).replace("configuration:", f"configuration:\n{conf}"))
     landing = tmp_path / "landing"
     land(
         landing / "orders",

@@ -1,9 +1,15 @@
 """Specs that `sluice.yaml` names, beside pipelines in YAML; expectations beside the spec."""
 
+import json
+import subprocess
+from datetime import UTC, datetime
+from html import unescape
 from os import environ
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 from tests.spark_pipelines.projects import land, rows_of, sluice, write_project
 
 from sluice.airflow import blueprint
@@ -11,6 +17,21 @@ from sluice.declare import spark_specs
 from sluice.declare.project import load, load_sound
 from sluice.declare.project_cache import Noting
 from sluice.errors import ConfigError
+from sluice.pages.elements import html
+from sluice.report.overview import overview, tables
+from sluice.report.publish import publish
+from sluice.report.table_page import table as table_page
+from sluice.report.visit import Visit
+
+VISIT = Visit(
+    root="",
+    airflow=None,
+    environment="",
+    has_report=True,
+    now=datetime(2024, 5, 2, tzinfo=UTC),
+    sees=lambda _: True,
+    has_run=lambda *_: False,
+)
 
 NUMBERS = """
     CREATE MATERIALIZED VIEW odd AS SELECT id FROM numbers WHERE id % 2 = 1;
@@ -61,16 +82,16 @@ def test_pipelines_of_both_are_one_project_and_one_has_dags_like_the_other(
     dags = {made.name: made for made in blueprint.site(config).pipelines}
     assert {*dags} == {"shop", "sums"}
 
-    def tables() -> set[str]:
+    def table_ids() -> set[str]:
         noting = Noting(environ)
         found = load(config, environ=noting)
         assert noting.folders == {str(spec.parent)}
         return {*found.graph.tables}
 
-    assert tables() == {"shop.numbers", "shop.odd", "sums.total"}
+    assert table_ids() == {"shop.numbers", "shop.odd", "sums.total"}
     even = "CREATE MATERIALIZED VIEW even AS SELECT id FROM numbers WHERE id % 2 = 0"
     (spec.parent / "transformations/even.sql").write_text(even)
-    assert tables() == {"shop.numbers", "shop.odd", "shop.even", "sums.total"}
+    assert table_ids() == {"shop.numbers", "shop.odd", "shop.even", "sums.total"}
 
 
 def test_a_project_with_a_mistake_is_left_out_and_the_others_run(tmp_path: Path) -> None:
@@ -118,6 +139,17 @@ def test_a_view_that_is_computed_whole_is_named_and_strict_refuses_it(tmp_path: 
     assert f"{tmp_path}/transformations/whole.sql:3" in planned.stderr
     assert sluice("plan", "--spec", spec, "--strict").exit_code == 2
 
+    notice = f"every batch computes the whole query, because of {tmp_path}/transformations/whole"
+    assert f"computed whole: shop.pairs: {notice}" in sluice("status", "--spec", spec).stdout
+    project = load(spec)
+    report = publish(project).parent
+    pages = [(report / name).read_text() for name in ("index.html", "shop.pairs.html")]
+    pairs = project.graph.table("pairs")
+    pages.append(html(table_page(VISIT, project, pairs)))
+    pages.append(html(overview(VISIT, [(project.pipelines["shop"], tables(project, [pairs]))])))
+    assert [notice in unescape(page) for page in pages] == [True] * 4
+    assert notice not in (report / "shop.odd.html").read_text()
+
 
 @pytest.mark.parametrize(
     ("query", "is_read_again"),
@@ -136,3 +168,31 @@ def test_a_part_that_is_left_out_is_looked_at_again_only_if_others_may_mend_it(
         assert left_out is not None
         assert "broken.sql:1: broken: " in left_out.mistakes[0]
     assert len(reads) == (2 if is_read_again else 1)
+
+
+@pytest.mark.parametrize("named_by", ["the spec", "the folder that names it"])
+def test_a_changed_definition_is_compared_with_a_revision(tmp_path: Path, named_by: str) -> None:
+    config, spec = configure(tmp_path)
+    write_deltalake(spec.parent / "warehouse/trips", pa.table({"id": [1]}))
+    (spec.parent / "transformations/trips.sql").write_text(
+        "CREATE MATERIALIZED VIEW of_trips AS SELECT id FROM trips"
+    )
+    (tmp_path / ".gitignore").write_text("warehouse\n")
+    who = ("-c", "user.name=x", "-c", "user.email=x@example.com", "-c", "commit.gpgsign=false")
+    for words in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "first"]):
+        subprocess.run(["git", "-C", tmp_path, *who, *words], check=True)
+    odd = spec.parent / "transformations/numbers.sql"
+    odd.write_text(NUMBERS.replace("% 2 = 1", "% 2 = 0"))
+    of = ("--spec", spec) if named_by == "the spec" else ("--config", config)
+    found = sluice("plan", "--against", "HEAD", *of, "--format", "json")
+    assert found.exit_code == 0, found.output
+    rows = [json.loads(line) for line in found.stdout.splitlines()]
+    ways = {row["table"]: row["next"] for row in rows if "__" not in row["table"]}
+    of_both = {"sums.total": "untouched"} if named_by != "the spec" else {}
+    assert ways == {
+        "shop.numbers": "untouched",
+        "shop.odd": "rebuild",
+        "shop.of_trips": "untouched",
+        "shop.trips": "untouched",
+        **of_both,
+    }

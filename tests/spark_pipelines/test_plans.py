@@ -4,6 +4,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.spark_pipelines.frames import (
+    HEAD,
+    OF_SHOP,
+    OF_TPCH,
+    SHOP,
+    SHOP_FRAMES,
+    SHOP_QUERIES,
+    TPCH,
+    TPCH_FRAMES,
+    TPCH_QUERIES,
+)
 from tests.spark_pipelines.pairs import PAIRS, SOURCES
 from tests.spark_pipelines.projects import land, read_here, write_project
 
@@ -11,6 +22,8 @@ from sluice.declare.building import DeclarationFile, build, read_tables
 from sluice.declare.document import Document
 from sluice.declare.mistakes import Mistakes
 from sluice.declare.table import Graph
+
+WAYS = ("frame", "query")
 
 
 def build_graph(found: dict[str, Any]) -> Graph:
@@ -27,27 +40,59 @@ def shape(graph: Graph, name: str) -> tuple[object, ...]:
     """Return what distinguishes a view's chain: kinds and columns of its parts, or a refusal."""
     table = graph.table(name)
     parts = [(part.kind, len(part.inputs)) for part in table.parts]
-    return (sorted(parts), dict(table.columns), bool(table.spec.caution), tuple(table.key))
+    columns = tuple(table.columns.items())
+    return (tuple(sorted(parts)), columns, bool(table.spec.caution), len(table.key))
 
 
+def streams(tables: dict[str, str]) -> str:
+    """Return the definitions of streaming tables with these schemas."""
+    return "".join(f"stream({name!r}, {schema!r})\n" for name, schema in tables.items())
+
+
+def of_queries(frames: dict[str, str], queries: dict[str, str]) -> dict[str, tuple[str, str]]:
+    return {name: (frame, queries[name]) for name, frame in frames.items()}
+
+
+@pytest.mark.parametrize(
+    ("head", "pairs"),
+    [
+        (SOURCES, PAIRS),
+        (HEAD + streams(SHOP) + OF_SHOP, of_queries(SHOP_FRAMES, SHOP_QUERIES)),
+        (HEAD + streams(TPCH) + OF_TPCH, of_queries(TPCH_FRAMES, TPCH_QUERIES)),
+    ],
+    ids=["of two tables", "of every form", "of TPC-H"],
+)
 def test_a_dataframe_becomes_the_chain_of_the_query_that_says_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    head: str,
+    pairs: dict[str, tuple[str, str]],
 ) -> None:
     frames = "".join(
-        f"@dp.materialized_view\ndef {name}_frame():\n    return {frame}\n"
-        for name, (frame, _) in PAIRS.items()
+        f"@dp.materialized_view\ndef {name}_frame():\n    return ({frame})\n"
+        for name, (frame, _) in pairs.items()
     )
     queries = ";\n".join(
-        f"CREATE MATERIALIZED VIEW {name}_query AS {query}" for name, (_, query) in PAIRS.items()
+        f"CREATE MATERIALIZED VIEW {name}_query AS {query}" for name, (_, query) in pairs.items()
     )
-    spec = write_project(tmp_path, a_py=SOURCES + frames, b_sql=queries)
+    spec = write_project(tmp_path)
+    (tmp_path / "transformations/a.py").write_text(head + frames)
+    (tmp_path / "transformations/b.sql").write_text(queries)
     found = read_here(spec, monkeypatch)
     assert found["mistakes"] == found["left_out"] == []
     graph = build_graph(found)
-    for name in PAIRS:
-        shapes = [shape(graph, f"{name}_{way}") for way in ("frame", "query")]
-        texts = [found["sections"]["views"][f"{name}_{way}"]["sql"] for way in ("frame", "query")]
-        assert shapes[0] == shapes[1], texts
+    views = found["sections"]["views"]
+    differing = {
+        name: [(shape(graph, f"{name}_{way}"), views[f"{name}_{way}"]["sql"]) for way in WAYS]
+        for name in pairs
+        if len({shape(graph, f"{name}_{way}") for way in WAYS}) > 1
+    }
+    assert differing == {}
+
+
+def test_as_many_pairs_are_compared_as_are_claimed() -> None:
+    assert len(PAIRS) + len(SHOP_FRAMES) + len(TPCH_FRAMES) >= 60
+    assert len(TPCH_FRAMES) >= 10
 
 
 def test_parts_that_no_query_says_leave_out_their_view_and_what_reads_it(
@@ -60,6 +105,18 @@ def test_parts_that_no_query_says_leave_out_their_view_and_what_reads_it(
         "@dp.materialized_view\ndef by_udf():\n    return o.select(twice('state').alias('s'))\n"
         "@dp.materialized_view\ndef over_it():\n    return spark.table('by_udf')\n"
         "@dp.materialized_view\ndef sampled():\n    return o.sample(0.5)\n"
+        "@dp.materialized_view\ndef in_pandas():\n"
+        "    return o.groupBy('state').applyInPandas(lambda rows: rows, 'id BIGINT')\n"
+        "@dp.table\ndef with_state():\n"
+        "    found = spark.readStream.table('orders').groupBy('state')\n"
+        "    return found.transformWithState(None, 'id BIGINT', 'append', 'none')\n"
+        "@dp.table\ndef written():\n"
+        "    stream = spark.readStream.table('orders')\n"
+        "    stream.writeStream.foreachBatch(print).start()\n"
+        "@dp.table\ndef writer():\n"
+        "    return spark.readStream.table('orders').writeStream.foreachBatch(print)\n"
+        "@dp.materialized_view\ndef nested():\n"
+        "    return o.where('cust in (select cust from customers)')\n"
         "@dp.materialized_view\ndef mistaken():\n    return o.select('amounts')\n"
         "dp.create_sink('out', 'kafka', {})\n"
         "@dp.append_flow(target='out')\ndef to_out():\n    return"
@@ -68,9 +125,15 @@ def test_parts_that_no_query_says_leave_out_their_view_and_what_reads_it(
     found = read_here(write_project(tmp_path, a_py=text), monkeypatch)
     shown = [f"{line}: {what}" for _, line, what in found["left_out"]]
     assert [one.split(":")[1].strip() for one in shown] == [
-        *("by_udf", "over_it", "sampled", "mistaken", "out")
+        *("by_udf", "over_it", "sampled", "in_pandas", "with_state", "written", "writer"),
+        *("nested", "mistaken", "out"),
     ]
     assert "a Python function (UDF)" in shown[0]
     assert "it reads by_udf, which is left out" in shown[1]
-    assert "unknown column 'amounts'; did you mean 'amount'?" in shown[3]
+    assert "applyInPandas runs Python code over rows" in shown[3]
+    assert "transformWithState runs Python code over rows" in shown[4]
+    assert "start writes to another system" in shown[5]
+    assert "DataStreamWriter writes to another system" in shown[6]
+    assert "a query inside an expression: join the table" in shown[7]
+    assert "unknown column 'amounts'; did you mean 'amount'?" in shown[8]
     assert {*found["sections"]["sources"]} == {"orders", "customers"}

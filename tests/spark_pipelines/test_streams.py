@@ -122,19 +122,19 @@ REFUSED = """
         return spark.readStream.table("raw").groupBy("id").count()
 
     @dp.table
-    def of_view():
-        return spark.readStream.table("view")
+    def skipping():
+        return spark.readStream.option("skipChangeCommits", "true").table("view")
 
     @dp.table
-    def skipping():
-        return spark.readStream.option("skipChangeCommits", "true").table("raw")
+    def beginning():
+        return spark.readStream.option("startingVersion", "3").table("view")
 
     dp.create_streaming_table("latest")
     dp.create_auto_cdc_flow(target="latest", source="raw", keys=["id"], sequence_by="id")
 
     @dp.table
     def of_latest():
-        return spark.readStream.table("latest")
+        return spark.readStream.option("skipChangeCommits", "true").table("latest")
 
     @dp.table
     def no_stream():
@@ -151,6 +151,22 @@ REFUSED = """
     @dp.table
     def rates():
         return spark.readStream.format("rate").load("x")
+
+    def messages(**options):
+        servers = {"kafka.bootstrap.servers": "a:9092", "subscribe": "t"}
+        return spark.readStream.format("kafka").options(**{**servers, **options}).load()
+
+    @dp.table
+    def secret():
+        return messages(**{"kafka.sasl.jaas.config": "login"})
+
+    @dp.table
+    def topics():
+        return messages(subscribe="t,u")
+
+    @dp.table
+    def from_offsets():
+        return messages(startingOffsets='{"t": {"0": 3}}')
 
     @dp.materialized_view
     def whole_files():
@@ -169,9 +185,12 @@ def test_what_no_table_can_keep_is_left_out_with_its_line(
     reasons = {what.partition(":")[0]: what for _, _, what in found["left_out"]}
     for name, part in {
         "counted": "appends rows, and GROUP BY would change rows that it has",
-        "of_view": "view is a materialized view, whose rows may change",
-        "of_latest": "latest is a table kept by a flow of changes, whose rows may change",
-        "skipping": "skipChangeCommits is not supported",
+        "of_latest": "skipChangeCommits of latest, a table kept by a flow of changes",
+        "skipping": "skipChangeCommits of view, a materialized view: its commits bring new rows",
+        "beginning": "the option 'startingversion' of a stream is not supported",
+        "secret": "the option 'kafka.sasl.jaas.config' of a topic is not supported",
+        "topics": "a stream of Kafka has one topic as `subscribe`",
+        "from_offsets": 'startingOffsets \'{"t": {"0": 3}}\' is not supported',
         "no_stream": "a streaming table reads a stream",
         "mixed": "a streaming table that also reads view as a table",
         "no_schema": "has no schema",

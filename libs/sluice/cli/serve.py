@@ -51,10 +51,8 @@ def serve(
     Without tokens, it listens on this machine alone.
     """
     require("serve", "the server")
-    import uvicorn
-
     from sluice.serve.access import Access
-    from sluice.serve.app import Served, Server
+    from sluice.serve.app import Listener, Served, Server
     from sluice.serve.questions import Limits
 
     access = Access.read(tokens)
@@ -62,16 +60,11 @@ def serve(
     if mistakes := load_sound(config)[1]:
         click.echo(f"warning: `sluice validate` finds mistakes; {mistakes.hint}", err=True)
     server = Server(Served(config), access, Limits(**limits))
-    settings = uvicorn.Config(
-        server.app(),
-        host,
-        port,
-        log_level="warning",
-        access_log=access_log,
-        server_header=False,
-        timeout_graceful_shutdown=3,
-    )
-    listening = settings.bind_socket()
-    listening.listen()  # so that who reads the line below is answered
-    click.echo(f"http://{host}:{listening.getsockname()[1]}/v1/docs", err=True)
-    uvicorn.Server(settings).run([listening])
+    log: dict[str, Any] = {
+        "access_log": access_log,
+        "log_level": "info" if access_log else "warning",
+    }
+    listener = Listener(server, host=host, port=port, timeout_graceful_shutdown=3, **log)
+    port = listener.bind()  # so that who reads the line below is answered
+    click.echo(f"http://{host}:{port}/v1/docs", err=True)
+    listener.answer()

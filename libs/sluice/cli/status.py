@@ -34,7 +34,8 @@ def status(tables: tuple[str, ...], format_: Format, config: str) -> None:
 
     Lines below show failures since the last successful batch, the tables that these block, missing
     intervals, intervals without files and an unfinished `forget`. They also show the lag behind
-    topics, undeclared tables, and tables that changed queries no longer use.
+    topics, views that every batch computes whole, undeclared tables, and tables that changed
+    queries no longer use.
     """
     project = load(config)
     chosen = [project.graph.table(name) for name in tables] or None
@@ -55,6 +56,9 @@ def status(tables: tuple[str, ...], format_: Format, config: str) -> None:
         click.echo(line)
     for line in (line for one in found for line in _unread(one)):
         click.echo(line)
+    for one in found:
+        if one.caution:
+            click.echo(f"computed whole: {one.table}: {one.caution}")
     for name in others:
         click.echo(f"undeclared: {name}, which no declaration names")
         click.echo(f"hint: declare it again, `sluice drop {name}`, or `sluice rename {name} NEW`")

@@ -92,6 +92,12 @@ def query_view(query: str) -> dict[str, Any]:
     return {"kind": kept.name, kept.model.QUERY: query}
 
 
+def appended_view(table: str) -> dict[str, Any]:
+    """Return the declaration of the view of a table's rows that refuses changed ones."""
+    kept = next(kind for kind in kinds("views") if "changes" in kind.model.model_fields)
+    return {"kind": kept.name, "from": table, "changes": "refuse"}
+
+
 def resolved_alone(
     graph: Graph, fields: Mapping[str, Any], table_id: str, uncertain: Collection[str] = ()
 ) -> Table:

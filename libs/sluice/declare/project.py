@@ -179,6 +179,16 @@ class Project(Model):
         return self.model_copy(update={"lake": existing(self.lake, name), "environment": name})
 
 
+def specs_in(folder: Path) -> list[str]:
+    """Return the specs of spark-pipelines projects that a folder's settings name."""
+    return _specs_of(read_file(folder / "sluice.yaml", {}, Mistakes()))
+
+
+def _specs_of(settings: DeclarationFile | None) -> list[str]:
+    named = settings.document.data.get("spark_pipelines") if settings else ()
+    return [str(path) for path in named] if isinstance(named, list) else []
+
+
 def load(
     config_dir: Path | str = "config",
     *,
@@ -223,8 +233,7 @@ def _read_project(
     else:
         found = [path for path in find_files(folder) if path.as_posix() not in without]
         settings, *files = [read_file(path, environ, mistakes) for path in found]
-        named = settings.document.data.get("spark_pipelines") if settings else ()
-        paths = [folder / str(path) for path in (named if isinstance(named, list) else ())]
+        paths = [folder / path for path in _specs_of(settings)]
         sound = (p for p in paths if not any(Path(f).is_relative_to(p.parent) for f in without))
         specs = [read_spec(path, environ, mistakes) for path in sound]
     files += [spec.file if spec else None for spec in specs]

@@ -295,6 +295,7 @@ def _environment() -> "Environment":
 
     made = Environment(
         loader=PackageLoader("sluice.pages", "templates"),
+        auto_reload=False,
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

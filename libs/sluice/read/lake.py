@@ -116,7 +116,7 @@ class Lake:
             raise UsageError(
                 f"{command} reads tables of kind {model.KIND}; {table.name!r} is of kind "
                 f"{table.declared_kind}",
-                hint=f"use `sluice read {table.name}`, `get` or `range`",
+                hint=f"`sluice read {table.name}` shows its rows",
             )
         return table, table.spec
 

@@ -70,7 +70,7 @@ class TableStatus:
     were delivered without a file, though their source expects some. `forgetting`: the starts of
     unfinished `sluice forget` commands. `refills`: groups filled again from the input since the
     table was built. `unread`: the partitions of its topic. `unheard`: why they
-    are not known.
+    are not known. `caution`: why every batch computes the table whole, if it does.
     """
 
     table: str
@@ -90,6 +90,7 @@ class TableStatus:
     forgetting: tuple[datetime, ...] = ()
     unread: tuple[Unread, ...] = ()
     unheard: str = ""
+    caution: str = ""
 
     @property
     def is_behind(self) -> bool:
@@ -174,6 +175,7 @@ def _status(project: Project, heads: Heads, table: Table) -> TableStatus:
         table.declared_kind,
         missing=missing(project, table, noted),
         without_files=without_files(project, table, noted),
+        caution=table.spec.caution,
     )
     try:
         at = heads.of(table.id)

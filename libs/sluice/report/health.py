@@ -27,16 +27,16 @@ COLUMNS = ("pipeline", "table", "checked_at", "says", "on_failure", "success", "
 
 @dataclass(frozen=True)
 class Health:
-    """Newest check of a table: the number of expectations, those not met, what was unusual."""
+    """Newest check of a table: the expectations that were met, the others, what was unusual."""
 
-    expectations: int = 0
+    met: tuple[str, ...] = ()
     unmet: tuple[str, ...] = ()
     unusual: tuple[str, ...] = ()
     checked_at: dt.datetime | None = None
 
     def __str__(self) -> str:
-        met = self.expectations - len(self.unmet)
-        said = [f"{met} of {self.expectations} met"] if self.expectations else []
+        met, every = len(self.met), len(self.met) + len(self.unmet)
+        said = [f"{met} of {every} met"] if every else []
         return ", ".join([*said, "unusual"] if self.unusual else said)
 
 
@@ -47,15 +47,20 @@ def health(project: Project, tables: Iterable[Table]) -> dict[str, Health]:
 
 
 def _health(project: Project, table: Table, rows: Sequence[Row]) -> Health:
-    unmet = tuple(
-        f"{r['on_failure']}: {r['says']}: {r['observed']}" for r in rows if not r["success"]
+    met, unmet = (
+        tuple(
+            f"{r['on_failure']}: {r['says']}: {r['observed']}"
+            for r in rows
+            if r["success"] is is_met
+        )
+        for is_met in (True, False)
     )
     unusual: tuple[str, ...] = ()
     if table.is_delivered:
         kept = batch_counts.read_counts(layout(project), table.id)
         unusual = batch_counts.newest(kept).unusual if kept else ()
     found = tuple(what.removeprefix(f"{table.id}: ") for what in unusual)
-    return Health(len(rows), unmet, found, rows[0]["checked_at"] if rows else None)
+    return Health(met, unmet, found, rows[0]["checked_at"] if rows else None)
 
 
 def _newest(project: Project) -> dict[str, list[Row]]:
@@ -67,6 +72,7 @@ def _newest(project: Project) -> dict[str, list[Row]]:
     return {name: newest(found) for name, found in by_table(rows).items()}
 
 
+WHOLE = "computed whole"
 FAILED = Text("Failed, and not fixed since", "wrong")
 
 

@@ -25,7 +25,7 @@ from sluice.pages.elements import (
 )
 from sluice.read.status import TableStatus, status
 from sluice.report.graph import draw_graph
-from sluice.report.health import Health, chapter, health
+from sluice.report.health import WHOLE, Health, chapter, health
 from sluice.report.visit import Visit
 
 
@@ -200,6 +200,8 @@ def inputs(visit: Visit, one: ShownTable) -> Iterator[Text]:
             yield Text([f"{part.shown} unread", *_since(visit, part.since)], "line")
     if s.unheard:
         yield Text(s.unheard, "line warned")
+    if s.caution:
+        yield Text(f"{WHOLE}: {s.caution}", "line warned")
     if one.until:
         yield Text(f"delivered until {moment(one.until)}", "line soft")
 

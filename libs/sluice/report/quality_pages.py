@@ -40,7 +40,7 @@ from sluice.pages.elements import (
     pluralize,
     tile,
 )
-from sluice.report.health import FAILED, chapter, columns, failure, replace_page
+from sluice.report.health import FAILED, WHOLE, chapter, columns, failure, replace_page
 from sluice.report.summary import (
     Check,
     ExpectationSummary,
@@ -49,6 +49,7 @@ from sluice.report.summary import (
     TableSummary,
     summary,
 )
+from sluice.report.visit import INDEX
 
 COUNTS = ("read", "accepted", "quarantined")
 CELL, GAP, STRIP_HEIGHT = 7, 2, 22
@@ -136,7 +137,6 @@ def figure(number: float) -> str:
 
 
 FOLDER = f"{QUALITY}/report"
-INDEX = "index.html"
 GAPS = Text("Incomplete deliveries", "warned")
 UNUSUAL_SHOWN = 10
 TEXT_SHOWN = 400  # characters of an unusable row
@@ -207,6 +207,7 @@ def overview(lake: str, tables: Sequence[TableSummary], foot: str) -> Page:
             chapter(FAILED, (failure(failed, lead=_link(t)) for t, failed in kept if failed)),
             chapter(GAPS, (Entry(gap, _link(t)) for t in tables for gap in t.gaps)),
             chapter("Not met", unmet),
+            chapter(WHOLE.capitalize(), (Entry(t.whole, _link(t)) for t in tables if t.whole)),
             listed or Text("No table has been checked yet.", "line soft"),
             COLORS,
         ],
@@ -282,6 +283,7 @@ def table_page(table: TableSummary, foot: str) -> Page:
         [
             chapter(FAILED, [failure(failed)] if failed else []),
             chapter(GAPS, table.gaps),
+            chapter(WHOLE.capitalize(), [table.whole] if table.whole else []),
             _unusual(record.batches),
             _intervals(table),
             _expectations(table),

@@ -154,6 +154,11 @@ class TableSummary:
     intervals: tuple[Row, ...]  # none of a dimension, which has only its load
 
     @property
+    def whole(self) -> str:
+        """Text on why every batch computes the table whole; '' if none does."""
+        return self.record.status.caution
+
+    @property
     def failing(self) -> list[ExpectationSummary]:
         """Expectations that the newest check found not met, the worst first."""
         unmet = (e for e in self.expectations if e.latest.state is not State.PASSED)

@@ -83,6 +83,7 @@ def table(visit: Visit, project: Project, found: Table) -> Page:
             *chapter(WRONG, [one.status.problem] if one.status.problem else []),
             *chapter("Inputs", inputs(visit, one)),
             *chapter("Not as expected, newest batch", one.health.unmet + one.health.unusual),
+            *chapter("As expected, newest batch", one.health.met),
             *_rows(visit, project, one),
             columns(found.columns.items(), found.named_key, _made_from(visit, project, found)),
             Chapter("Column lineage", [draw_columns(visit, found, project.graph), CHOOSE]),
@@ -120,7 +121,7 @@ def _properties(visit: Visit, project: Project, one: ShownTable) -> Iterator[tup
         yield "In quarantine", stands.quarantined
     yield "Made from", made_from[1:] or found.spec.outside or "files"
     checked = str(one.health) or "no expectations"
-    yield "Quality", [checked, report if visit.has_report else ""]
+    yield "Quality", [checked, report if f"{found.id}.html" in visit.reports else ""]
 
 
 def _rows(visit: Visit, project: Project, one: ShownTable) -> Iterator[Chapter]:

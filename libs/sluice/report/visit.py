@@ -1,7 +1,7 @@
 """A visit of the page: what its links begin with, and the foot of each page."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import quote, urlencode
@@ -9,12 +9,14 @@ from urllib.parse import quote, urlencode
 from sluice.language.names import declared_id
 from sluice.pages.elements import Action, Content, Text, ago, second
 
+INDEX = "index.html"  # of the quality report
+
 
 @dataclass(frozen=True)
 class Visit:
     """One visitor's page as it is served now: below `root`, in an Airflow below `airflow`, if any.
 
-    `sees`: whether they may see a pipeline, by its name. `has_report`: there is a quality report
+    `sees`: whether they may see a pipeline, by its name. `reports`: files of the quality report
     that they may open. `has_run`: whether Airflow has a run, by its DAG and its id. `may_trigger`:
     whether they may start runs of a DAG.
     """
@@ -22,7 +24,7 @@ class Visit:
     root: str
     airflow: str | None
     environment: str
-    has_report: bool
+    reports: Collection[str]
     now: datetime
     sees: Callable[[str], bool]
     has_run: Callable[[str, str], bool]
@@ -78,10 +80,12 @@ class Visit:
 
     @property
     def foot(self) -> Content:
-        report = Text("Quality report", href=f"{self.root}/report/index.html")
+        report = Text("Quality report", href=f"{self.root}/report/{INDEX}")
+        plan = Text("What comes next", href=f"{self.root}/plan")
         return [
             f"As of {second(self.now)} UTC; all times are UTC. ",
-            report if self.has_report else "",
+            [report, " · "] if INDEX in self.reports else "",
+            plan if self.airflow is None else "",
         ]
 
 

@@ -3,7 +3,8 @@
 JSON keeps every value: a DECIMAL, a time, a date and bytes (in base64) are texts, as are NaN and
 the infinities. Times are ISO 8601 in UTC. Arrow keeps the columns' types.
 
-A refusal is JSON with `message` and `hint`. It never shows a path of this machine.
+A refusal is JSON with `type`, `message` and `hint`. It names requests, where the readers name
+commands, and never shows a path of this machine.
 """
 
 import json
@@ -16,10 +17,13 @@ from decimal import Decimal
 from enum import StrEnum
 from http import HTTPStatus
 from io import StringIO
+from pathlib import PurePath
 from typing import Any
 
 import pyarrow as pa
 
+from sluice.declare.project import PLACE
+from sluice.errors import ConfigError, SluiceError
 from sluice.language.names import Row
 from sluice.read.ordered.rows import Rows
 from sluice.read.stored.scan import Touched
@@ -27,6 +31,10 @@ from sluice.terminal.output import write_csv
 
 VERSION, CURSOR = "Sluice-Version", "Sluice-Cursor"
 END = b"\xff\xff\xff\xff\0\0\0\0"  # of an IPC stream
+COMMAND = re.compile(r"sluice (get|read|range|changes|top|why|why-not) ([\w.]+)([^`]*)")
+STATE = re.compile(r"sluice (status|plan)\b")
+OPTION = re.compile(r"--([a-z]+(?:-[a-z]+)*)(?: (?=[A-Z\d]))?")
+ROWS = {"get": "rows", "read": "rows", "range": "rows"}
 PATHS = re.compile(r"(?<![\w.`])(?:[a-z][a-z0-9+.-]*:/)?/[^\s'\",;`)]+")
 
 
@@ -43,19 +51,38 @@ class Format(StrEnum):
 
 
 class Refused(Exception):
-    """A request that is not answered: its status, the reason, and what to do."""
+    """A request that is not answered: its status, the reason, and what to do.
+
+    `type`: the name of the readers' error, if it is theirs.
+    """
 
     def __init__(
-        self, status: int, message: str, hint: str = "", headers: Mapping[str, str] | None = None
+        self,
+        status: int,
+        message: str,
+        hint: str = "",
+        headers: Mapping[str, str] | None = None,
+        type_: str | None = None,
     ) -> None:
         super().__init__(message)
         self.status, self.message, self.hint = int(status), message, hint
-        self.headers = headers or {}
+        self.headers, self.type = headers or {}, type_
+
+    @classmethod
+    def of(cls, status: int, error: SluiceError, hint: str | None = None) -> "Refused":
+        """Return the refusal of an error of the readers."""
+        hint = error.hint if hint is None else hint
+        return cls(status, error.message, hint, type_=type(error).__name__)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what is said of it."""
+        said = {"message": self.message, "hint": self.hint}
+        return {"type": self.type, **{n: without_paths(in_requests(t)) for n, t in said.items()}}
 
     def answer(self) -> "Answer":
         """Return the refusal as JSON."""
-        error = {"message": without_paths(self.message), "hint": without_paths(self.hint)}
-        return Answer(to_json({"error": error}), Format.JSON, self.headers, self.status)
+        body = to_json({"error": self.as_json()})
+        return Answer(body, Format.JSON, self.headers, self.status)
 
 
 @dataclass(frozen=True)
@@ -166,6 +193,30 @@ def _text(value: Any) -> Any:
     if isinstance(value, bytes):
         return b64encode(value).decode()
     return sorted(value) if isinstance(value, set | frozenset) else str(value)
+
+
+def in_requests(text: str) -> str:
+    """Return a message with requests in place of commands that read, and of their options."""
+    found = COMMAND.sub(_request, STATE.sub(r"/v1/\1", text))
+    return OPTION.sub(lambda of: of[1].replace("-", "_") + "=" * of[0].endswith(" "), found)
+
+
+def _request(of: re.Match[str]) -> str:
+    verb, table, rest = of.groups()
+    words, query = iter(rest.split()), list[str]()
+    for word in words:
+        name = word.removeprefix("--")
+        query.append(f"key={word}" if name == word else f"{name}={next(words, '...')}")
+    path = f"/v1/tables/{table}/{ROWS.get(verb, verb)}"
+    return f"{path}?{'&'.join(query)}" if query else path
+
+
+def mistakes(error: ConfigError) -> list[str]:
+    """Return mistakes with the names of their files alone."""
+    return [
+        PLACE.sub(lambda of: of[0].replace(of["file"], PurePath(of["file"]).name), one)
+        for one in error.mistakes
+    ]
 
 
 def without_paths(text: str) -> str:

@@ -12,21 +12,25 @@ import os
 import secrets
 import time
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
+from socket import socket
 from threading import Lock
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
+import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route as Address
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from sluice.declare.table import UnknownTable
 from sluice.delta.places.delta_rs import store_fault
@@ -35,8 +39,8 @@ from sluice.pages.elements import Page, html
 from sluice.read.lake import Lake, open_lake
 from sluice.read.stored.snapshot import NotBuilt
 from sluice.serve.access import Access
-from sluice.serve.answers import Answer, Format, Refused, negotiate
-from sluice.serve.changes import events, follow
+from sluice.serve.answers import Answer, Format, Refused, mistakes, negotiate, to_json
+from sluice.serve.changes import events
 from sluice.serve.pages import PAGES
 from sluice.serve.questions import Limits, Question, Route, refuse, took_long
 from sluice.serve.routes import DESCRIPTIONS, ROUTES
@@ -44,6 +48,7 @@ from sluice.serve.states import metrics
 
 LONGEST = 8_000  # bytes of a request's parameters
 LOOK = 1.0  # seconds between looks at the configuration's files
+POLL, PING = 0.3, 15.0  # seconds between looks at a followed table, and between signs of life
 POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'; "
     "img-src data:; form-action 'self'"
@@ -52,6 +57,7 @@ PLAIN = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
 STATUSES: tuple[tuple[type[SluiceError], HTTPStatus], ...] = (
     (UnknownTable, HTTPStatus.NOT_FOUND),
     (NotBuilt, HTTPStatus.NOT_FOUND),
+    (ConfigError, HTTPStatus.NOT_FOUND),  # of the table's pipeline
     (UsageError, HTTPStatus.BAD_REQUEST),
     (HistoryLost, HTTPStatus.GONE),
     (Retryable, HTTPStatus.SERVICE_UNAVAILABLE),
@@ -103,6 +109,7 @@ class Server:
     def __post_init__(self) -> None:
         self._pool = ThreadPoolExecutor(self.threads, "read")
         self._waiting = self._streams = 0
+        self.is_ending = False
         self._answered = Counter[tuple[str, int]]()
         self._seconds = defaultdict[str, float](float)
 
@@ -115,7 +122,8 @@ class Server:
         ]
         health = Address("/healthz", _health)
         handlers = {HTTPException: lambda _, error: _refusal(error)}
-        return Starlette(routes=[*routes, health], exception_handlers=handlers)
+        quiet = Middleware(Ending, of=self)
+        return Starlette(routes=[*routes, health], exception_handlers=handlers, middleware=[quiet])
 
     async def _answer(self, route: Route, request: Request) -> Response:
         """Return the answer to a request, or the refusal that it ended in; count both."""
@@ -178,15 +186,29 @@ class Server:
         except BaseException:
             self._streams -= 1
             raise
-        body = self._counted(follow(stream, first, self._work))
-        return StreamingResponse(body, media_type=Format.EVENTS, headers=PLAIN)
+        return Stream(self._follow(stream, first), self._end_stream)
 
-    async def _counted(self, body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    def _end_stream(self) -> None:
+        self._streams -= 1
+
+    async def _follow(self, stream: Iterator[bytes], first: bytes) -> AsyncGenerator[bytes]:
+        """Yield a stream's events as they arise. Ends with an error, or with the server."""
+        yield first or b": begin\n\n"
+        loop, heard = asyncio.get_running_loop(), time.monotonic()
         try:
-            async for one in body:
-                yield one
-        finally:
-            self._streams -= 1
+            while not self.is_ending:
+                found = await loop.run_in_executor(self._pool, next, stream)
+                if not found and time.monotonic() - heard > PING:
+                    found = b": still here\n\n"
+                if found:
+                    yield found
+                    heard = time.monotonic()
+                else:
+                    await asyncio.sleep(POLL)
+        except Exception as error:  # noqa: BLE001  # of a read: it must not end in a trace
+            refused = _refused(error)
+            said = {"error": refused.as_json(), "status": refused.status}
+            yield b"event: error\ndata: " + to_json(said) + b"\n\n"
 
     def _metrics(self, asked: Question) -> Answer:
         requests = {
@@ -200,6 +222,58 @@ class Server:
             ("streams", "gauge", "Open streams of events.", {"": self._streams}),
         )
         return Answer("".join(metrics(asked, own)).encode(), "text/plain; version=0.0.4")
+
+
+class Stream(StreamingResponse):
+    """Events. `end` is called when they have ended, also if the client went before the first."""
+
+    def __init__(self, found: AsyncGenerator[bytes], end: Callable[[], None]) -> None:
+        super().__init__(found, headers=PLAIN, media_type=Format.EVENTS)
+        self._found, self._end = found, end
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._end()
+            await self._found.aclose()
+
+
+@dataclass(frozen=True)
+class Ending:
+    """Application that lets a server end in peace: what is broken off then leaves no trace."""
+
+    app: ASGIApp
+    of: Server
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await self.app(scope, receive, send)
+        except asyncio.CancelledError:
+            if not self.of.is_ending:
+                raise
+
+
+class Listener(uvicorn.Server):
+    """Listener that has a server end its streams before it waits for the last answers."""
+
+    def __init__(self, of: Server, **settings: Any) -> None:
+        super().__init__(uvicorn.Config(of.app(), server_header=False, **settings))
+        self.of = of
+
+    def bind(self) -> int:
+        """Listen from now on, and return the port."""
+        self._listening = self.config.bind_socket()
+        self._listening.listen()
+        return int(self._listening.getsockname()[1])
+
+    def answer(self) -> None:
+        """Answer requests until the process is told to end."""
+        self.run([self._listening])
+
+    async def shutdown(self, sockets: list[socket] | None = None) -> None:
+        self.of.is_ending = True
+        await super().shutdown(sockets)
 
 
 async def _health(_: Request) -> Response:
@@ -229,18 +303,23 @@ def _respond(answer: Answer | Page) -> Response:
 
 
 def _refusal(error: Exception) -> Response:
+    return _respond(_refused(error).answer())
+
+
+def _refused(error: Exception) -> Refused:
     """Return what a client gets of an error."""
     if not isinstance(error, SluiceError | Refused | HTTPException):
         error = store_fault(error) or error
+    if isinstance(error, ConfigError):
+        error = ConfigError(mistakes(error), hint=error.hint)
     if isinstance(error, SluiceError):
-        status = next(status for of, status in STATUSES if isinstance(error, of))
-        error = Refused(status, error.message, error.hint)
-    elif isinstance(error, HTTPException):
+        return Refused.of(next(status for of, status in STATUSES if isinstance(error, of)), error)
+    if isinstance(error, HTTPException):
         hint = "`/v1/docs` lists the addresses; all are read by GET"
-        error = Refused(error.status_code, error.detail, hint)
-    elif not isinstance(error, Refused):
-        number = secrets.token_hex(4)
-        log.error("unforeseen failure %s", number, exc_info=error)
-        what = f"unforeseen failure {number}"
-        error = Refused(HTTPStatus.INTERNAL_SERVER_ERROR, what, "the server's log says more")
-    return _respond(error.answer())
+        return Refused(error.status_code, error.detail, hint)
+    if isinstance(error, Refused):
+        return error
+    number = secrets.token_hex(4)
+    log.error("unforeseen failure %s", number, exc_info=error)
+    what = f"unforeseen failure {number}"
+    return Refused(HTTPStatus.INTERNAL_SERVER_ERROR, what, "the server's log says more")

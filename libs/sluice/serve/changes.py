@@ -6,13 +6,10 @@ the changes behind it. The place of a version's last change names the version al
 files may be cleaned. A commit without changes, such as one of upkeep, also moves the place.
 """
 
-import asyncio
 import re
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any
 
 import pyarrow as pa
 
@@ -21,12 +18,12 @@ from sluice.errors import HistoryLost, SluiceError
 from sluice.read.changelog import Changelog
 from sluice.read.ordered.rows import Rows
 from sluice.read.stored.scan import Touched
-from sluice.serve.answers import Answer, Page, Refused, to_json, without_paths
+from sluice.read.stored.snapshot import NotBuilt
+from sluice.serve.answers import Answer, Page, Refused, to_json
 from sluice.serve.questions import Question, refuse
 from sluice.serve.reads import AGAIN, incarnation, uris_of
 
 AT_ONCE = 1_000  # events that are made at a time
-POLL, PING = 0.3, 15.0  # seconds between looks at the log, and between signs of life
 WRITTEN = re.compile(r"(?P<made>[0-9a-f]{12})\.(?P<version>\d{1,18})(\.(?P<number>\d{1,18}))?")
 
 
@@ -91,6 +88,35 @@ class Followed:
         """Return the place behind that many changes of a version."""
         return Place(self.made, version, None if taken == feed.num_rows else taken - 1)
 
+    @property
+    def is_there(self) -> bool:
+        """True if the table was not dropped."""
+        try:
+            return incarnation(self.asked.address, self.uri) == self.made
+        except NotBuilt:
+            return False
+
+    def advance(self, place: Place | None) -> Iterator[tuple[bytes, Place]]:
+        """Yield events of the changes after a place, until now, each with the place it leads to."""
+        changelog = Changelog.open(self.asked.lake, self.asked.address)
+        reached = Place(self.made, changelog.snapshot.version)
+        for version, skip, feed in self.walk(changelog, place):
+            for begin in range(skip, feed.num_rows, AT_ONCE):
+                rows = feed.slice(begin, AT_ONCE)
+                said = Rows(iter([rows]), rows.schema, version, Touched())
+                place = self.place(version, feed, begin + rows.num_rows)
+                yield (
+                    b"".join(
+                        f"id: {self.place(version, feed, n)}\nevent: change\ndata: ".encode()
+                        + to_json(row)
+                        + b"\n\n"
+                        for n, row in enumerate(said, begin + 1)
+                    ),
+                    place,
+                )
+        if place is None or (place.version <= reached.version and place != reached):
+            yield f"id: {reached}\n\n".encode(), reached
+
 
 def changes(asked: Question) -> Answer:
     """Return a page of changes. Its cursor is the place behind them, also at the end."""
@@ -107,12 +133,12 @@ def changes(asked: Question) -> Answer:
             rows = feed.slice(skip, limit - count)
             found += rows.combine_chunks().to_batches()
             count, size = count + rows.num_rows, size + rows.nbytes
-            if count >= limit or size >= asked.limits.bytes or asked.is_late:
+            if count >= limit or size >= asked.bytes or asked.is_late:
                 taken = followed.place(version, feed, skip + rows.num_rows)
                 place = taken if rows.num_rows else begin or place
                 break
     except HistoryLost as error:
-        raise Refused(HTTPStatus.GONE, error.message, error.hint) from None
+        raise Refused.of(HTTPStatus.GONE, error) from None
     version = changelog.snapshot.version
     page = Page(asked.address, version, schema, tuple(found), str(place))
     return page.answer(asked.format)
@@ -126,51 +152,17 @@ def events(asked: Question, after: str | None) -> Iterator[bytes]:
     if others := {"limit", "run", "to_version"} & asked.values.keys():
         raise refuse(f"events go on without end: leave out {', '.join(sorted(others))}")
     followed = Followed.of(asked)
-    made, place = followed.made, followed.begin(after)
-    while True:
-        changelog = Changelog.open(asked.lake, asked.address)
-        upto = changelog.snapshot.version
-        for version, skip, feed in followed.walk(changelog, place):
-            for begin in range(skip, feed.num_rows, AT_ONCE):
-                rows = feed.slice(begin, AT_ONCE)
-                said = Rows(iter([rows]), rows.schema, version, Touched())
-                yield b"".join(
-                    f"id: {followed.place(version, feed, n)}\nevent: change\ndata: ".encode()
-                    + to_json(row)
-                    + b"\n\n"
-                    for n, row in enumerate(said, begin + 1)
-                )
-                place = followed.place(version, feed, begin + rows.num_rows)
-        reached = Place(made, upto)
-        if place is None or (place.version <= upto and place != reached):
-            place = reached
-            yield f"id: {place}\n\n".encode()
-        newest = upto
-        while newest <= upto:
-            newest = newest_version(followed.uri)
-            if newest < 0 or incarnation(asked.address, followed.uri) != made:
-                raise Refused(HTTPStatus.GONE, f"{asked.address} was dropped", AGAIN)
-            if newest <= upto:
-                yield b""
-
-
-async def follow(
-    stream: Iterator[bytes], first: bytes, work: Callable[[Callable[[], bytes]], Awaitable[bytes]]
-) -> AsyncIterator[bytes]:
-    """Yield a stream's events as they arise; `work` runs a read elsewhere. Ends with an error."""
-    yield first or b": begin\n\n"
-    heard = time.monotonic()
+    place, seen = followed.begin(after), -1
     while True:
         try:
-            found = await work(lambda: next(stream))
-        except (Refused, SluiceError) as error:
-            said: dict[str, Any] = {"message": without_paths(error.message), "hint": error.hint}
-            yield b"event: error\ndata: " + to_json({"error": said}) + b"\n\n"
-            return
-        if not found and time.monotonic() - heard > PING:
-            found = b": still here\n\n"
-        if found:
-            yield found
-            heard = time.monotonic()
-        else:
-            await asyncio.sleep(POLL)
+            if (newest := newest_version(followed.uri)) > seen:
+                for found, reached in followed.advance(place):
+                    yield found
+                    place = reached
+                seen = newest
+        except (SluiceError, OSError):
+            if followed.is_there:
+                raise
+        if not followed.is_there:
+            raise Refused(HTTPStatus.GONE, f"{asked.address} was dropped", AGAIN)
+        yield b""

@@ -1,7 +1,8 @@
 """The client of a server: `sluice.connect(url)` offers the reads of `sluice.open` from anywhere.
 
 Rows come as Arrow, page by page as they are taken, and have the values that `sluice.open` gives. A
-handle stays at the version at which it was opened. What the server refuses is a UsageError.
+handle stays at the version at which it was opened. Errors are those of `sluice.open`, which the
+server names; what it alone refuses is a UsageError, or Retryable where a later try can help.
 """
 
 import http.client
@@ -11,7 +12,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import datetime
 from functools import cached_property
 from itertools import chain, groupby
 from threading import local
@@ -20,17 +21,21 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import pyarrow as pa
 
-from sluice.errors import HistoryLost, Retryable, SluiceError, UsageError
+from sluice.declare.table import UnknownTable
+from sluice.errors import ConfigError, HistoryLost, Retryable, SluiceError, UsageError
 from sluice.language.names import Row
 from sluice.read.conditions.key_order import Key, KeyColumns
 from sluice.read.ordered.rows import Rows, check_limit
 from sluice.read.stored.scan import Touched
+from sluice.read.stored.snapshot import NotBuilt, SnapshotExpired
+from sluice.serve.questions import to_text
 
 PAGE = 100_000  # rows that are asked for at a time
 SECONDS = 120
 TOKEN = "SLUICE_TOKEN"  # the variable that has it
 ARROW, EVENTS = "application/vnd.apache.arrow.stream", "text/event-stream"
-ERRORS: Mapping[int, type[SluiceError]] = {410: HistoryLost, 429: Retryable, 503: Retryable}
+TYPES = (UnknownTable, NotBuilt, SnapshotExpired, ConfigError, HistoryLost, UsageError, Retryable)
+STATUSES: Mapping[int, type[SluiceError]] = {410: HistoryLost, 429: Retryable}
 Query = Sequence[tuple[str, Any]]
 
 
@@ -48,7 +53,7 @@ class Remote:
 
     def at(self, moment: str | datetime) -> "Remote":
         """Return the lake as of a moment."""
-        return Remote(self.url, self.token, _text(moment))
+        return Remote(self.url, self.token, to_text(moment))
 
     def tables(self) -> list[dict[str, Any]]:
         """Return every table with its kind, columns, version and freshness."""
@@ -72,8 +77,19 @@ class Remote:
         self, name: str, partition: Mapping[str, Any] | None = None, *, version: int | None = None
     ) -> dict[Any, Any]:
         """Return the map rank -> row of one partition, or partition -> rank -> row of several."""
-        pairs = [("partition", f"{c}={_text(v)}") for c, v in (partition or {}).items()]
-        table, _ = self.page(f"{_path(name)}/top", [*pairs, *self.pinned(version)])
+        return self.rank(name, partition or {}, self.pinned(version))
+
+    def ranking(self, name: str, *, version: int | None = None) -> "RemoteRanking":
+        """Return a top-k as rankings."""
+        about = self.ask(f"{_path(name)}/at", self.pinned(version))
+        if about["partition"] is None:
+            self.page(f"{_path(name)}/top", ())  # which is refused
+        return RemoteRanking(self, name, about)
+
+    def rank(self, name: str, partition: Mapping[str, Any], pinned: Query) -> dict[Any, Any]:
+        """Return the rankings of a version."""
+        pairs = [("partition", f"{c}={to_text(v)}") for c, v in partition.items()]
+        table, _ = self.page(f"{_path(name)}/top", [*pairs, *pinned])
         shape = json.loads(table.schema.metadata[b"sluice"])
         names, rank = shape["partition"], shape["rank"]
         found: dict[Any, Any] = {}
@@ -87,7 +103,7 @@ class Remote:
                 else:
                     ranks[number] = row
             found[key[0] if len(key) == 1 else key] = ranks
-        return next(iter(found.values()), {}) if {*(partition or {})} == {*names} else found
+        return next(iter(found.values()), {}) if {*partition} == {*names} else found
 
     def why(self, name: str, /, *key: Any, **named: Any) -> dict[str, Any] | None:
         """Return why a row is as it is, as `sluice why --json` does; None if it never existed."""
@@ -102,17 +118,17 @@ class Remote:
 
         `after`: the id of the last change that was seen. A lost connection is made again.
         """
-        query = [(n, _text(v)) for n, v in options.items() if v is not None]
+        query = [(n, to_text(v)) for n, v in options.items() if v is not None]
         is_heard = False
         while True:
             try:
                 for id_, kind, data in self._events(f"{_path(name)}/changes", query, after):
                     is_heard, after = True, id_ or after
                     if kind == "error":
-                        raise HistoryLost(data["error"]["message"], hint=data["error"]["hint"])
+                        raise _error(data["status"], data["error"])
                     if kind == "change":
                         yield {"id": after, **data}
-            except Lost:
+            except Retryable:
                 if not is_heard:
                     raise
                 time.sleep(1)
@@ -139,10 +155,10 @@ class Remote:
         columns = {n: v for n, v in named.items() if n not in apart}
         if columns:
             key = self.table(name).key.read_values(key, columns)
-        query = [("key", _text(value)) for value in key]
-        query += [("partition", f"{c}={_text(v)}") for c, v in named.get("partition", {}).items()]
+        query = [("key", to_text(value)) for value in key]
+        query += [("partition", f"{c}={to_text(v)}") for c, v in named.get("partition", {}).items()]
         single = apart - {"partition"}
-        query += [(n, _text(v)) for n, v in named.items() if n in single and v is not None]
+        query += [(n, to_text(v)) for n, v in named.items() if n in single and v is not None]
         try:
             found: dict[str, Any] = self.ask(f"{_path(name)}/{how}", query)
         except NoSuchRow:
@@ -168,7 +184,7 @@ class Remote:
             connection.request("GET", address, headers={**headers, **token})
             response = connection.getresponse()
             if response.status != 200:
-                raise _error(response.status, response.read())
+                raise _error(response.status, _refusal(response.status, response.read()))
             yield response
         except (http.client.HTTPException, OSError) as error:
             connection.close()
@@ -213,7 +229,7 @@ class Lost(Retryable):
 
 
 class NoSuchRow(UsageError):
-    """A row, table or version that the server does not have."""
+    """A row that a table never had, or one that it has: there is nothing to explain."""
 
 
 class RemoteRows(Rows):
@@ -272,10 +288,16 @@ class Handle:
     about: Mapping[str, Any]
 
     ORDER: ClassVar[str]
+    KEY: ClassVar[str] = "key"
 
     @property
     def version(self) -> int:
         return int(self.about["version"])
+
+    @property
+    def key(self) -> KeyColumns:
+        """Key columns that a reader can name; of rows by key and time, without the time."""
+        return KeyColumns.of(self.name, self.about[self.KEY], self.schema)
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -300,7 +322,7 @@ class Handle:
         **how: Any,
     ) -> RemoteRows:
         names = [columns] if isinstance(columns, str) else columns or ()
-        given = [(name, _text(value)) for name, value in how.items() if value is not None]
+        given = [(name, to_text(value)) for name, value in how.items() if value is not None]
         chosen = [("columns", name) for name in names]
         whole = [*query, *given, *chosen, *self._version()]
         return RemoteRows(self, whole, check_limit(limit), after)
@@ -320,11 +342,6 @@ class RemoteTable(Handle):
     @property
     def count(self) -> int:
         return int(self.about["rows"])
-
-    @property
-    def key(self) -> KeyColumns:
-        """Key columns that a reader can name."""
-        return KeyColumns.of(self.name, self.about["key"], self.schema)
 
     def refresh(self) -> "RemoteTable":
         """Return the table at its newest version; this one, and its reads, keep theirs."""
@@ -353,6 +370,7 @@ class RemoteStore(Handle):
     """Rows by key and time, read by both."""
 
     ORDER = "time"
+    KEY = "by_time"
 
     def refresh(self) -> "RemoteStore":
         """Return the store at its newest version."""
@@ -372,8 +390,32 @@ class RemoteStore(Handle):
 
     def fetch_one(self, key: Key, time: datetime | str) -> Row | None:
         """Return the row of that key and window start; of duplicates, the last one."""
+        if time is None:
+            raise UsageError("fetch_one takes a key and a time; fetch(limit=1) finds the last")
         at = (None,) if key is None else key
         return next(self.fetch(key=at, time_from=time, time_to=time, reverse=True, limit=1), None)
+
+
+@dataclass(frozen=True)
+class RemoteRanking:
+    """One version of a top-k."""
+
+    lake: Remote
+    name: str
+    about: Mapping[str, Any]
+
+    @property
+    def version(self) -> int:
+        return int(self.about["version"])
+
+    @property
+    def partition_columns(self) -> tuple[str, ...]:
+        """Columns that distinguish one ranking from another."""
+        return tuple(self.about["partition"])
+
+    def top(self, partition: Mapping[str, Any] | None = None) -> dict[Any, Any]:
+        """Return the map rank -> row of one partition, or partition -> rank -> row of several."""
+        return self.lake.rank(self.name, partition or {}, [("version", self.version)])
 
 
 def _path(name: str) -> str:
@@ -383,31 +425,22 @@ def _path(name: str) -> str:
 def _texts(name: str, key: Key) -> list[tuple[str, str]]:
     if key is None:
         return []
-    return [(name, _text(v)) for v in (key if isinstance(key, tuple | list) else (key,))]
+    return [(name, to_text(v)) for v in (key if isinstance(key, tuple | list) else (key,))]
 
 
-def _text(value: Any) -> str:
-    """Return a value as the server reads it."""
-    match value:
-        case None:
-            return r"\N"
-        case bool():
-            return str(value).lower()
-        case date():
-            return value.isoformat()
-        case bytes():
-            return value.hex()
-    text = str(value)
-    return f"\\{text}" if text.startswith("\\") else text
-
-
-def _error(status: int, body: bytes) -> SluiceError:
-    """Return the error of a refusal."""
+def _refusal(status: int, body: bytes) -> dict[str, Any]:
     try:
-        said = json.loads(body)["error"]
+        said: dict[str, Any] = json.loads(body)["error"]
     except (ValueError, KeyError, TypeError):
-        said = {"message": f"the server answers {status}", "hint": ""}
-    if status == 404:
-        return NoSuchRow(said["message"], hint=said["hint"])
-    kind = UsageError if status < 500 else Retryable
-    return ERRORS.get(status, kind)(said["message"], hint=said["hint"])
+        return {"message": f"the server answers {status}", "hint": ""}
+    return said
+
+
+def _error(status: int, said: Mapping[str, Any]) -> SluiceError:
+    """Return the error of a refusal."""
+    message, hint = said["message"], said["hint"]
+    found = next((one for one in (*TYPES, NoSuchRow) if one.__name__ == said.get("type")), None)
+    if found is ConfigError:
+        return ConfigError(message.split("\n"), hint=hint)
+    kind = STATUSES.get(status, UsageError if status < 500 else Retryable)
+    return (found or kind)(message, hint=hint)

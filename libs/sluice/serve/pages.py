@@ -3,24 +3,26 @@
 A table's page also has a form, whose answer are the rows that the same request would get.
 """
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import partial
 from http import HTTPStatus
 from itertools import islice
 from json import loads
 
 from sluice.delta.log.position import head
-from sluice.errors import SluiceError
+from sluice.errors import SluiceError, UsageError
+from sluice.language.names import Row
 from sluice.pages.elements import Chapter, Content, Field, Form, Listing, Page, Text, data
 from sluice.read.changelog import Changelog
 from sluice.report.health import chapter
 from sluice.report.overview import overview, tables
 from sluice.report.publish import report_folder
-from sluice.report.quality_pages import INDEX
 from sluice.report.table_page import page as explanation
 from sluice.report.table_page import table as table_page
-from sluice.report.visit import Visit
+from sluice.report.visit import INDEX, Visit
 from sluice.serve import states
-from sluice.serve.answers import Answer, Format, Refused
+from sluice.serve.answers import Answer, Format, Refused, mistakes
 from sluice.serve.questions import (
     COLUMNS,
     CURSOR,
@@ -34,6 +36,7 @@ from sluice.serve.questions import (
     WHERE,
     Question,
     Route,
+    to_text,
 )
 from sluice.serve.reads import read_rows, reading_verbs
 
@@ -49,7 +52,8 @@ def pipelines(asked: Question) -> Page:
     if asked.name and not seen:
         raise Refused(HTTPStatus.NOT_FOUND, f"there is no pipeline {asked.name!r}")
     shown = [(project.pipelines[n], tables(project, project.graph.pipeline(n))) for n in seen]
-    return overview(visit(asked), shown, graph=project.graph)
+    wrong = project.graph.left_out if asked.token.pipelines is None else None
+    return overview(visit(asked), shown, mistakes(wrong) if wrong else (), project.graph)
 
 
 def table(asked: Question) -> Page:
@@ -74,17 +78,32 @@ def _form(asked: Question) -> Chapter:
         return Chapter("Rows", [form])
     try:
         found = read_rows(asked)
-        rows = list(islice(found.rows(), asked.limit))
+        rows = _explained(asked, list(islice(found.rows(), asked.limit)), found.schema.names)
     except (Refused, SluiceError) as error:
         return Chapter("Rows", [form, Text(error.message, "line wrong")])
-    said = f"version {found.version}" if rows else "There is no such row."
-    shown: list[Content] = [Text(said, "line soft small"), data(rows, found.schema.names)]
+    said = f"version {found.version}" if rows.rows else "There is no such row."
+    shown: list[Content] = [Text(said, "line soft small"), rows]
     if found.cursor:
         hidden = [(p.name, text) for p in ASKED for text in _texts(asked, p.name)]
         fields = [Field(name, "", text, is_hidden=True) for name, text in hidden]
         cursor = Field("cursor", "", found.cursor, is_hidden=True)
         shown.append(Form(f"/tables/{asked.table.id}", "Next page", [*fields, cursor]))
     return Chapter("Rows", [form, *shown])
+
+
+def _explained(asked: Question, rows: Sequence[Row], names: Sequence[str]) -> Listing:
+    """Return rows, each with a link to its explanation if it shows a key that names it."""
+    shown, opened = data(rows, names), asked.lake.table(asked.table.id)
+    try:
+        key = opened.row_key.names
+    except UsageError:
+        return shown
+    if opened.current or not {*key} <= {*names}:
+        return shown
+    why = partial(visit(asked).why, asked.table.id)
+    links = [Text("why", href=why([("key", to_text(row[name])) for name in key])) for row in rows]
+    cells = [[link, *row] for link, row in zip(links, shown.rows, strict=True)]
+    return Listing([("", ""), *shown.columns], cells)
 
 
 def _texts(asked: Question, name: str) -> list[str]:
@@ -128,25 +147,29 @@ def plan(asked: Question) -> Page:
 
 def visit(asked: Question) -> Visit:
     """Return a visit of these pages."""
-    report = report_folder(asked.lake.project) / INDEX
     return Visit(
         "",
         None,
         environment=asked.lake.project.environment,
-        has_report=asked.token.pipelines is None and report.is_file(),
+        reports=_reports(asked),
         now=datetime.now(UTC),
         sees=asked.token.sees,
         has_run=lambda *_: False,
     )
 
 
+def _reports(asked: Question) -> set[str]:
+    """Return the files of the quality report that the token may see."""
+    known = {f"{name}.html" for name in asked.graph.tables}
+    known |= {INDEX} if asked.token.pipelines is None else set()
+    return known & {file.name for file in report_folder(asked.lake.project).glob("*.html")}
+
+
 def report(asked: Question) -> Answer:
-    """Return a file of the quality report, for tokens that see every pipeline."""
-    known = {INDEX, *(f"{name}.html" for name in asked.lake.project.graph.tables)}
-    file = report_folder(asked.lake.project) / asked.name
-    if asked.token.pipelines is not None or asked.name not in known or not file.is_file():
+    """Return a file of the quality report."""
+    if asked.name not in _reports(asked):
         raise Refused(HTTPStatus.NOT_FOUND, "there is no such report")
-    return Answer(file.read_bytes(), Format.HTML)
+    return Answer((report_folder(asked.lake.project) / asked.name).read_bytes(), Format.HTML)
 
 
 HTML = (Format.HTML,)

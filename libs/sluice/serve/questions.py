@@ -9,6 +9,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from functools import cached_property
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
@@ -99,8 +100,10 @@ class Question:
     @cached_property
     def graph(self) -> Graph:
         """Tables that the token may see."""
-        every = self.lake.project.graph.tables
-        return Graph({t: table for t, table in every.items() if self.token.sees(table.pipeline)})
+        every = self.lake.project.graph
+        if self.token.pipelines is None:
+            return every
+        return Graph({t: one for t, one in every.tables.items() if self.token.sees(one.pipeline)})
 
     @cached_property
     def table(self) -> Table:
@@ -151,6 +154,11 @@ class Question:
         if limit > self.limits.rows:
             raise refuse(f"limit={limit}: a page has {self.limits.rows} rows at most", PAGES)
         return limit
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of a page in Arrow; as a text, it takes several times as many."""
+        return self.limits.bytes if self.format is Format.ARROW else self.limits.bytes // 4
 
     @property
     def where(self) -> str | None:
@@ -221,3 +229,18 @@ def parse_key(columns: KeyColumns, texts: Sequence[str] | None) -> tuple[Any, ..
 def parse(text: str) -> str | None:
     """Return a value; a text that begins with a backslash was written with one more."""
     return None if text == NULL else text.removeprefix("\\")
+
+
+def to_text(value: Any) -> str:
+    """Return the text that is read as a value."""
+    match value:
+        case None:
+            return NULL
+        case bool():
+            return str(value).lower()
+        case date():
+            return value.isoformat()
+        case bytes():
+            return value.hex()
+    text = str(value)
+    return f"\\{text}" if text.startswith("\\") else text

@@ -33,7 +33,7 @@ from sluice.serve.questions import Question, parse_key, refuse, took_long
 
 T = TypeVar("T")
 TIMES, KEYS, NONE = "time", "key", "none"  # orders of rows
-AGAIN = "begin again without a cursor"
+AGAIN = "begin again without cursor, version and as_of, with the newest version"
 
 
 @dataclass(frozen=True)
@@ -125,13 +125,10 @@ def _check_version(table: str, uri: str, version: int) -> None:
         open_delta(table, uri, version)  # a checkpoint may show it
     except NotBuilt:
         raise
-    except UsageError:
-        newest = newest_version(uri)
-        if version > newest:
-            why, hint = f"{table} has no version {version} yet", f"the newest is {newest}"
-            raise Refused(HTTPStatus.NOT_FOUND, why, hint) from None
-        why = f"version {version} of {table} is no longer there"
-        raise Refused(HTTPStatus.GONE, why, AGAIN) from None
+    except UsageError as error:
+        if version > newest_version(uri):
+            raise Refused.of(HTTPStatus.NOT_FOUND, error) from None
+        raise Refused.of(HTTPStatus.GONE, error, AGAIN) from None
 
 
 def at_versions(answer: Callable[[Question, Pinned], T]) -> Callable[[Question], T]:
@@ -145,10 +142,12 @@ def at_versions(answer: Callable[[Question, Pinned], T]) -> Callable[[Question],
             pinned = pin(asked)
             try:
                 return answer(asked, pinned)
-            except (SnapshotExpired, HistoryLost, FileNotFoundError) as error:
-                if pinned.is_past or isinstance(error, HistoryLost):
-                    what = error.message if isinstance(error, HistoryLost) else _gone(pinned)
-                    raise Refused(HTTPStatus.GONE, what, AGAIN) from None
+            except HistoryLost as error:
+                raise Refused.of(HTTPStatus.GONE, error, AGAIN) from None
+            except (SnapshotExpired, FileNotFoundError):
+                if pinned.is_past:
+                    gone = SnapshotExpired(_gone(pinned))
+                    raise Refused.of(HTTPStatus.GONE, gone, AGAIN) from None
                 if is_last:
                     raise
         raise AssertionError
@@ -169,13 +168,11 @@ def rows(asked: Question) -> Answer:
 @at_versions
 def read_rows(asked: Question, pinned: Pinned) -> Page:
     """Return the page of rows of a question."""
-    verbs = reading_verbs(asked)
-    order = asked.get("order", TIMES if "window" in verbs else KEYS)
-    if order == TIMES and "window" in verbs:
+    order = asked.get("order", TIMES if "window" in reading_verbs(asked) else KEYS)
+    if order == TIMES:
         return _fetch(asked, pinned)
     if order not in (KEYS, NONE):
-        orders = f"{KEYS} and {NONE}" + (f", {TIMES}" if "window" in verbs else "")
-        raise refuse(f"order={order}: the orders of {asked.address!r} are {orders}")
+        raise refuse(f"order={order}: an order is {KEYS}, {NONE}, or {TIMES}")
     is_backward = bool(asked.get("backward_iteration"))
     table = pinned.lake.table(asked.address, backward_iteration=is_backward)
     if order == NONE:
@@ -239,7 +236,7 @@ def page(asked: Question, pinned: Pinned, version: int, found: Rows) -> Page:
         for batch in found.batches():
             batches.append(batch)
             count, size = count + batch.num_rows, size + batch.nbytes
-            if is_cut := size >= asked.limits.bytes or asked.is_late:
+            if is_cut := size >= asked.bytes or asked.is_late:
                 break
     except Overdue:
         if not count:
@@ -307,10 +304,16 @@ def count(asked: Question, pinned: Pinned) -> Answer:
 def at(asked: Question, pinned: Pinned) -> Answer:
     """Return the version that a table has, or had at a time, with its columns and rows."""
     table = pinned.lake.table(asked.address)
+    verbs = reading_verbs(asked)
+    is_ranked = "ranking" in verbs
     said = {
         "table": asked.address,
         "version": table.version,
         "key": list(table.key.names),
+        "by_time": list(pinned.lake.window(asked.address).key.names) if "window" in verbs else None,
+        "partition": list(pinned.lake.ranking(asked.address).partition_columns)
+        if is_ranked
+        else None,
         "columns": {field.name: type_name(field.type) for field in table.schema},
         "rows": table.count,
         "is_stored": asked.is_internal or asked.table.is_stored,

@@ -25,6 +25,7 @@ from sluice.serve.questions import Parameter, Question, parse
 
 SHOWN = 5  # rows of each table that a row comes from
 MOST = 1_000
+NO_ROW = "NoSuchRow"  # type of a refusal to explain
 HIDDEN = "rows of this table are not shown: this token may not see its pipeline"
 _session = Lock()  # plans and explanations share one session of the interpreter
 
@@ -66,7 +67,7 @@ def _describe(found: Table, stands: TableStatus | None) -> dict[str, Any]:
         "kind": found.declared_kind,
         "description": found.description,
         "key": [name for name in found.named_key if not name.startswith(RESERVED_PREFIX)],
-        "columns": dict(found.columns),
+        "columns": {name: type_.replace(", ", ",") for name, type_ in found.columns.items()},
         "version": stands.version if stands else None,
         "rows": stands.rows if stands else None,
         "state": stands.state if stands else "computed when it is read",
@@ -119,6 +120,10 @@ def _given(asked: Question) -> Given:
     return given
 
 
+def _besides(asked: Question, how: str) -> str:
+    return f"ask `/v1/tables/{asked.address}/{how}` with the same parameters"
+
+
 def why(asked: Question) -> Answer:
     """Return the commit that last changed a row and the rows it comes from, as `sluice why`."""
     from sluice.operate.lineage.records import (
@@ -133,7 +138,8 @@ def why(asked: Question) -> Answer:
     row = row_of(changelog, _given(asked))
     found = origin(changelog, row, asked.get("when")) if row else None
     if row is None or found is None:
-        raise Refused(HTTPStatus.NOT_FOUND, f"{asked.address} never had such a row", "see why-not")
+        message = f"{asked.address} never had such a row"
+        raise Refused(HTTPStatus.NOT_FOUND, message, _besides(asked, "why-not"), type_=NO_ROW)
     most = min(asked.get("rows", SHOWN), MOST)
     sources = []
     if most and found.after is not None:
@@ -165,7 +171,7 @@ def why_not(asked: Question) -> Answer:
         found = reasons_of(changelog, _given(asked))
         if found is None:
             message = f"{asked.address} has that row"
-            raise Refused(HTTPStatus.NOT_FOUND, message, "see why")
+            raise Refused(HTTPStatus.NOT_FOUND, message, _besides(asked, "why"), type_=NO_ROW)
         most = min(asked.get("rows", SHOWN), MOST)
         reasons = [
             reason_record(reason, most)

@@ -47,6 +47,8 @@ class SourceKind(Kind):
             mistakes.add(where, message)
         if spec.time:
             Scope(spec.types).check_time(spec.time, mistakes, "time")
+        if spec.delta and spec.delta.changes == "refuse":
+            spec = spec.model_copy(update={"read_at": mistakes.with_place(("delta",), "")})
         key = spec.key or (INTERVAL, ID)
         hidden = {name: HIDDEN_TYPES[name] for name in key if name in HIDDEN_TYPES}
         return Table(spec.name, spec.pipeline, spec.KIND, spec.row_types, key, spec, hidden=hidden)

@@ -14,7 +14,7 @@ from sluice.declare.declared import FILES
 from sluice.declare.meaning import definition_of_deliveries, meaning_of_deliveries
 from sluice.declare.project import Project
 from sluice.declare.table import Table
-from sluice.delta.log.actions import commit_ranges
+from sluice.delta.log.actions import CommitActions, CommitRange, commit_ranges
 from sluice.delta.log.continuity import check_definition
 from sluice.delta.log.opened import Foreign, exists
 from sluice.delta.log.position import Head, head, head_as_found
@@ -23,7 +23,7 @@ from sluice.delta.notes.note_tables import delete_rows
 from sluice.delta.places.folders import LandedFile
 from sluice.delta.places.lake_layout import layout
 from sluice.delta.reading import landing
-from sluice.errors import ConfigError, HistoryLost, UsageError
+from sluice.errors import ConfigError, HistoryLost, QualityStop, UsageError
 from sluice.language import paths
 from sluice.language.interval import Interval, spans
 from sluice.language.names import DELIVERIES, INTERVAL, INTERVALS, QUARANTINE, internal
@@ -44,6 +44,11 @@ from sluice.sources.versions import (
 
 ANSWER_S = 5.0  # a person waits for the lag
 OFFSETS_SKIPPED = "partition {}: the messages from offset {} to {} are skipped"
+CHANGED = (
+    "nothing was committed; `changes: skip`, in Spark the option skipChangeCommits, leaves such "
+    "commits out; or read the table instead of a stream of it; or `sluice rebuild {} --as-landed` "
+    "takes its rows as they are now"
+)
 VERSIONS_SKIPPED = "the changes of versions {} to {} are skipped"
 Files = tuple[LandedFile, ...]
 
@@ -197,7 +202,7 @@ class TopicOrigin(Origin):
     @property
     def address(self) -> str:
         """Address of the topic at its first broker."""
-        settings = client_settings(self.topic.connection, self.table.id)
+        settings = client_settings(self.topic, self.table.id)
         return f"kafka://{settings['bootstrap.servers'].split(',')[0]}/{self.topic.topic}"
 
     def unread(self) -> tuple[Unread, ...]:
@@ -255,6 +260,29 @@ class TableOrigin(Origin):
     def open_table(self) -> Foreign:
         return Foreign.at(self.uri, self.table.id)
 
+    def ranges(self, found: Foreign, after: int, *bounds: int) -> Iterator[CommitRange]:
+        """Yield the commits after a version, in ranges of so many rows and bytes at most.
+
+        Raises QualityStop if one of them changes rows and `changes` refuses that.
+        """
+        most = bounds or (self.foreign.max_rows, self.foreign.max_bytes)
+        for span in commit_ranges(found.log, after, found.version, *most):
+            if self.foreign.changes == "follow":
+                yield span
+                continue
+            commits = [
+                CommitActions(v, found.log.actions(v)) for v in range(span.after + 1, span.upto + 1)
+            ]
+            changing = [commit.version for commit in commits if commit.removes]
+            if changing and self.foreign.changes == "refuse":
+                raise QualityStop(
+                    f"{self.spec.read_at}{self.table.id} reads {self.uri} as a stream, but its "
+                    f"version {changing[0]} changes or deletes rows",
+                    hint=CHANGED.format(self.table.id),
+                )
+            parts = (commit.added for commit in commits if not commit.removes)
+            yield CommitRange(span.after, span.upto, tuple(p for p in parts if p.files))
+
     def unread(self) -> tuple[Unread, ...]:
         """Return how many versions were not read yet.
 
@@ -266,8 +294,7 @@ class TableOrigin(Origin):
         versions = VersionRange.of(head(self.kept_uri), name)
         if versions:
             versions.check(found, name)
-            bounds = self.foreign.max_rows, self.foreign.max_bytes
-            for span in commit_ranges(found.log, versions.upto, found.version, *bounds):
+            for span in self.ranges(found, versions.upto):
                 check_files(found, span, name)
         last = versions.upto if versions else -1
         return (Unread(None, found.version - last, None, "version"),)

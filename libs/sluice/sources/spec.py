@@ -19,9 +19,12 @@ class ForeignTable(Model):
     """A Delta table that somebody else writes.
 
     A batch takes whole commits. It ends before one that would pass `max_rows` or `max_bytes`.
+    `changes`: what becomes of commits that change or delete rows. `refuse` ends the run, `skip`
+    leaves them out, and the source has the rows that the others have appended.
     """
 
     path: str = Field(min_length=1)
+    changes: Literal["follow", "refuse", "skip"] = "follow"
     max_rows: int = Field(default=500_000, ge=1)
     max_bytes: int = Field(default=256_000_000, ge=1)
 
@@ -35,7 +38,7 @@ class ForeignTable(Model):
 
 
 CONNECTION = re.compile("[A-Za-z_][A-Za-z0-9_]*")
-MessageFormat = Literal["json", "debezium-json", "avro", "debezium-avro", "protobuf"]
+MessageFormat = Literal["json", "debezium-json", "avro", "debezium-avro", "protobuf", "bytes"]
 Encoding = Literal["binary", "single-object", "container"]
 SETTINGS: Mapping[MessageFormat, frozenset[str]] = {  # that a format takes
     "json": frozenset(),
@@ -43,6 +46,7 @@ SETTINGS: Mapping[MessageFormat, frozenset[str]] = {  # that a format takes
     "avro": frozenset({"registry", "files", "encoding"}),
     "debezium-avro": frozenset({"registry"}),
     "protobuf": frozenset({"registry", "files", "message"}),
+    "bytes": frozenset(),
 }
 
 
@@ -59,14 +63,16 @@ def check_connection(name: str) -> str:
 class Topic(Model):
     """A topic, the connection to its brokers, and the bounds of one batch.
 
-    `connection` names an Airflow connection, or the variable AIRFLOW_CONN_<ID>. `start`: where the
-    first batch begins. `max_wait`: the longest time that a batch waits for messages that are due,
-    and the longest silence of the brokers.
-    `max_message_bytes`: a message of more goes to quarantine without its bytes.
+    `connection` names an Airflow connection, or the variable AIRFLOW_CONN_<ID>. Brokers that need
+    no other setting may be named by `servers` instead. `start`: where the first batch begins.
+    `max_wait`: the longest time that a batch waits for messages that are due, and the longest
+    silence of the brokers. `max_message_bytes`: a message of more goes to quarantine without its
+    bytes.
     """
 
     topic: str = Field(min_length=1)
-    connection: str
+    connection: str = ""
+    servers: str = ""
     start: Literal["earliest", "latest"] = "earliest"
     isolation: Literal["read_committed", "read_uncommitted"] = "read_committed"
     max_rows: int = Field(default=50_000, ge=1)
@@ -77,7 +83,18 @@ class Topic(Model):
     @field_validator("connection")
     @classmethod
     def _is_name(cls, name: str) -> str:
-        return check_connection(name)
+        return check_connection(name) if name else name
+
+    @model_validator(mode="after")
+    def _has_brokers(self) -> Self:
+        if bool(self.connection) == bool(self.servers):
+            raise ValueError("a topic has a `connection` to its brokers, or else their `servers`")
+        return self
+
+    @property
+    def brokers(self) -> str:
+        """The brokers in words."""
+        return f"of the connection {self.connection!r}" if self.connection else self.servers
 
     @field_validator("max_wait")
     @classmethod
@@ -166,13 +183,14 @@ NOT_OF_TABLES = OF_FILES | {"kafka", "value", "change", "sequence"}
 
 
 class Source(Declared):
-    """Rows that arrive over time."""
+    """Rows that arrive over time. `read_at`: file and line of a declaration that is no YAML."""
 
     KIND: ClassVar[str] = "source"
     SECTION: ClassVar[Section] = "sources"
     STEP: ClassVar[JobName] = "ingest"
+    LOADED: ClassVar[frozenset[str]] = Declared.LOADED | {"read_at"}
     SILENT: ClassVar[frozenset[str]] = Declared.SILENT | {
-        *("missing", "evolve", "max_ahead", "on_conflict", "kafka", "delta")
+        *("missing", "evolve", "max_ahead", "on_conflict", "kafka", "delta", "read_at")
     }
     CHOOSING: ClassVar[frozenset[str]] = frozenset({"sequence"})
 
@@ -186,6 +204,7 @@ class Source(Declared):
     missing: Literal["warn", "fail", "empty"] = "warn"
     on_conflict: Literal["last", "quarantine", "fail"] = "last"
     evolve: bool = False
+    read_at: str = ""
 
     @field_validator("path")
     @classmethod
@@ -226,6 +245,8 @@ class Source(Declared):
         if taken := sorted(NOT_OF_TABLES & self.model_fields_set):
             shown = ", ".join(f"`{name}`" for name in taken)
             raise ValueError(f"a source with `delta` follows that table: leave {shown} out")
+        if self.delta.changes != "follow" and self.key:
+            raise ValueError("`delta.changes` is of rows that are only appended: leave `key` out")
         if maps := [column.name for column in self.columns if "MAP<" in column.type]:
             raise ValueError(f"column {maps[0]} is a MAP, so changed rows can't be compared")
         return self
@@ -282,8 +303,9 @@ class Source(Declared):
     @property
     def keeps_deliveries(self) -> bool:
         """True if an internal table keeps its delivered rows, and the table is computed from it."""
-        is_of_changes = self.change or self.delta or (self.value and self.value.is_debezium)
-        return bool(self.key or is_of_changes)
+        is_of_changes = self.change or (self.value and self.value.is_debezium)
+        is_changed = self.delta and self.delta.changes == "follow"
+        return bool(self.key or is_of_changes or is_changed)
 
     @property
     def delivered_beside(self) -> Mapping[str, tuple[str, ...]]:

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 from sluice.changes.diff import WEIGHT, sum_weights, weigh
 from sluice.changes.feed_columns import CHANGE_TYPE
 from sluice.declare.declared import FILE, OP
-from sluice.delta.log.actions import CommitRange, WeightedFiles, commit_ranges
+from sluice.delta.log.actions import CommitRange, WeightedFiles
 from sluice.delta.log.files import table_size
 from sluice.delta.log.opened import Foreign
 from sluice.delta.log.position import Head, head
@@ -125,12 +125,7 @@ def _deliver(
         yield from _note_last(spark, source, versions, found, run)
     after = dict(before.position.topic) if before and before.position else {}
     last = versions or VersionRange(found.table_id, NOTHING, NOTHING)
-    bounds = source.foreign.max_rows, source.foreign.max_bytes
-    some = (
-        commit_ranges(found.log, versions.upto, found.version, *bounds)
-        if versions
-        else [_whole_table(found)]
-    )
+    some = source.ranges(found, versions.upto) if versions else [_whole_table(found)]
     for nth, span in enumerate(some):
         if not nth:
             source.clear_quarantine(versions.at if versions else None)
@@ -172,7 +167,8 @@ def _span_of(
     if after == NOTHING:
         span = _whole_table(replace(found, version=upto))
     else:
-        span = next(commit_ranges(found.log, after, upto, MOST, MOST), CommitRange(after, upto))
+        past = replace(found, version=upto)
+        span = next(source.ranges(past, after, MOST, MOST), CommitRange(after, upto))
     return span, VersionRange(found.table_id, after, upto, at=at)
 
 

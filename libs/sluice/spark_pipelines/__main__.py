@@ -10,7 +10,10 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sluice.spark_pipelines.pipeline import Declarations
 
 
 class _Environment(os._Environ):  # type: ignore[type-arg] # noqa: SLF001 - to be os.environ
@@ -44,17 +47,22 @@ def read(spec_path: Path) -> dict[str, Any]:
         where, what = Place(spec_path.name, 1), " ".join(str(error).split())
         elements.mistakes.append((where, f"can't read this as a pipeline's spec: {what}"))
     return {
-        "name": found.pipeline if found else "",
-        "storage": found.local(found.spec.storage) if found else "",
-        "sections": found.sections if found else {},
-        "places": [[where, p.file, p.line] for where, p in found.places.items()] if found else [],
-        "blocks": [[where, [*lines.items()]] for where, lines in found.blocks.items()]
-        if found
-        else [],
+        **(_describe(found) if found else {"is_unsettled": True}),
         "mistakes": [[p.file, p.line, problem] for p, problem in elements.mistakes],
-        "left_out": [[p.file, p.line, problem] for p, problem in found.refused] if found else [],
-        "is_unsettled": found is None or found.is_unsettled,
         "asked": sorted(_Environment.asked),
+    }
+
+
+def _describe(found: "Declarations") -> dict[str, Any]:
+    tables = found.tables
+    return {
+        "name": tables.pipeline,
+        "storage": tables.local(found.spec.storage),
+        "sections": tables.sections,
+        "places": [[where, p.file, p.line] for where, p in tables.places.items()],
+        "blocks": [[where, [*lines.items()]] for where, lines in tables.blocks.items()],
+        "left_out": [[p.file, p.line, problem] for p, problem in found.refused],
+        "is_unsettled": tables.is_unsettled,
     }
 
 

@@ -11,6 +11,7 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -35,6 +36,14 @@ ACTION = (
     "a definition only describes rows, and this line asks for them or for their columns: "
     "leave it out, or name the columns"
 )
+
+
+PYTHON = "runs Python code over rows, which may be anything"
+WRITES = "writes to another system; Sluice keeps tables"
+REFUSED = {  # methods, by how their names begin, that ask a server though they only describe rows
+    **dict.fromkeys(("applyIn", "transformWith", "mapIn"), PYTHON),
+    **dict.fromkeys(("DataStreamWriter", "start", "toTable"), WRITES),
+}
 
 
 class MistakenDefinition(UnsupportedLocally):
@@ -89,15 +98,24 @@ class _Registry(GraphElementRegistry):
         self.elements.add(Dataset(name, kind, place, output.comment or ""))
 
     def register_flow(self, flow: Flow) -> None:
-        place = self._place(flow.source_code_location)
+        place, defaults = self._place(flow.source_code_location), self.elements.defaults(self.spec)
+        try:
+            query = Query(place, defaults, relation=self._relation(flow))
+        except (MistakenDefinition, PySparkException) as error:
+            called = _called_by_user(error, self.root) or str(error).rpartition(" ")[2]
+            if not (refusal := next((w for n, w in REFUSED.items() if called.startswith(n)), "")):
+                raise
+            where = _place_of(error, self.root, place.file)
+            query = Query(where, defaults, refusal=f"{called} {refusal}")
+        self.elements.flows.append(replace(query, name=flow.name, target=defaults.of(flow.target)))
+
+    def _relation(self, flow: Flow) -> proto.Relation:
         found: object = flow.func()
         if not isinstance(found, DataFrame):
             what = type(found).__name__
             raise MistakenDefinition(f"{flow.name} returns no DataFrame, but {what}")
-        relation = found._plan.plan(self.session.client)  # noqa: SLF001 - as PySpark's registry
-        defaults = self.elements.defaults(self.spec)
-        query = Query(place, defaults, relation=relation)
-        self.elements.flows.append(replace(query, name=flow.name, target=defaults.of(flow.target)))
+        relation: proto.Relation = found._plan.plan(self.session.client)  # noqa: SLF001 - as PySpark's
+        return relation
 
     def register_auto_cdc_flow(self, flow: Any) -> None:  # of PySpark 4.2 and later
         def plans(columns: Any) -> tuple[proto.Expression, ...]:
@@ -189,6 +207,15 @@ def _place_of(error: BaseException, root: Path, shown: str) -> Place:
         if file.is_relative_to(root) and "site-packages" not in file.parts:
             return Place(file.relative_to(root).as_posix(), frame.lineno or 1)
     return Place(shown, 1)
+
+
+def _called_by_user(error: BaseException, root: Path) -> str:
+    """Return the method that the innermost line of the project's files has called."""
+    frames = traceback.extract_tb(error.__traceback__)
+    for frame, inner in reversed([*pairwise(frames)]):
+        if Path(frame.filename).is_relative_to(root):
+            return inner.name
+    return ""
 
 
 def _words(error: BaseException) -> str:

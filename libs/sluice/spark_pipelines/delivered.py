@@ -1,14 +1,14 @@
-"""Declared columns of delivered tables, and constant rows as a file that delivers them."""
+"""Declarations of what is delivered: columns, topics, and the row that constants are joined to."""
 
-import hashlib
+from collections.abc import Mapping
 from os import environ
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql.types import StructType
 
 from sluice.cache import cache_folder
-from sluice.interpreter.local_session import Session, collect
 from sluice.spark_pipelines.texts import table_name
 
 
@@ -21,23 +21,37 @@ def declared_columns(schema: StructType) -> dict[str, Any]:
     return {"schema": ddl, **({"names": renamed} if renamed else {})}
 
 
-def write_constants(relation: Any, project: str, table: str) -> tuple[dict[str, Any], list[str]]:
-    """Write the rows of a plan without tables to this machine's cache.
+MESSAGE = "key BINARY, value BINARY, partition INT, offset BIGINT, timestamp TIMESTAMP"
+OF_TOPICS = {"subscribe", "kafka.bootstrap.servers", "startingoffsets", "kafka.isolation.level"}
+OF_ERRORS = {"failondataloss", "minpartitions"}  # change no result, or what Sluice always refuses
 
-    Returns the declaration of a dimension that loads them, and the rows' own columns. Raises
-    UnsupportedLocally if they can't be computed here.
+
+def declared_topic(options: Mapping[str, str]) -> dict[str, Any]:
+    """Return the source of a topic's messages, by the options of Spark's reader.
+
+    Raises ValueError for what a source can't have.
     """
-    found = Session().service.plans.relation(relation)
-    rows, schema = collect(found), found.schema
-    names = [*map(str.lower, schema.names)]
-    number = f"row_number_{hashlib.sha256(repr(names).encode()).hexdigest()[:4]}"
-    rows = rows.rename_columns(names).append_column(number, [[*range(rows.num_rows)]])
-    key = hashlib.sha256(repr((project, table)).encode()).hexdigest()[:16]
-    content = hashlib.sha256(repr((rows.schema, rows.to_pylist())).encode()).hexdigest()[:16]
-    file = cache_folder(environ) / "constants" / key / f"{content}.parquet"
+    given = {key.lower(): value for key, value in options.items()}
+    if unknown := sorted(given.keys() - OF_TOPICS - OF_ERRORS):
+        raise ValueError(
+            f"the option {unknown[0]!r} of a topic is not supported: declare the topic as a source "
+            "in YAML, with a connection that has the client's settings"
+        )
+    topic, servers = given.get("subscribe", ""), given.get("kafka.bootstrap.servers", "")
+    if not topic or "," in topic or not servers:
+        raise ValueError("a stream of Kafka has one topic as `subscribe`, and its servers")
+    start = given.get("startingoffsets", "latest")
+    if start not in ("earliest", "latest"):
+        raise ValueError(f"startingOffsets {start!r} is not supported: earliest or latest")
+    isolation = given.get("kafka.isolation.level", "read_uncommitted")
+    kafka = {"topic": topic, "servers": servers, "start": start, "isolation": isolation}
+    return {"kafka": kafka, "value": {"format": "bytes"}, "schema": MESSAGE}
+
+
+def one_row() -> dict[str, Any]:
+    """Return the dimension of one row, to which constant rows are joined: a file in the cache."""
+    file = cache_folder(environ) / "constants" / "one_row.parquet"
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)
-        pq.write_table(rows, file)
-    columns = declared_columns(schema)["schema"]
-    ddl = f"{columns}, {number} BIGINT"
-    return {"path": str(file), "format": "parquet", "schema": ddl, "key": [number]}, names
+        pq.write_table(pa.table({"one": [1]}), file)
+    return {"path": str(file), "format": "parquet", "schema": "one BIGINT", "key": ["one"]}

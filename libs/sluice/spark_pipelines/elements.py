@@ -67,7 +67,7 @@ class Changes:
 class Query:
     """A flow: a plan, the text of a query, or changes (`cdc`) of the table `source`.
 
-    `lines`: the file's lines of a text.
+    `lines`: the file's lines of a text. `refusal`: why its DataFrame can't be described at all.
     """
 
     place: Place
@@ -79,6 +79,7 @@ class Query:
     lines: tuple[str, ...] = ()
     source: str = ""
     cdc: Changes | None = None
+    refusal: str = ""
 
 
 @dataclass

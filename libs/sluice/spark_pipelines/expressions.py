@@ -97,6 +97,8 @@ class Expressions:
 
     def _found_in(self, tree: Tree) -> Tree:
         """Return a parsed expression with its columns found."""
+        if tree.find(exp.Query):
+            raise NotTranslated("a query inside an expression: join the table, or use spark.sql")
         bound = {
             name.name.lower()
             for one in tree.find_all(exp.Lambda)

@@ -176,8 +176,6 @@ class Plans:
         return self.tables.at_place(self, plan)
 
     def project(self, plan: Any) -> Rows:
-        if not plan.HasField("input"):
-            raise NotTranslated("a row of constants")
         rows = self._input(plan)
         columns = [c for expression in plan.expressions for c in self._shown(rows, expression)]
         if any(is_aggregated(column.tree) for column in columns):

@@ -29,20 +29,29 @@ def sql(tree: Tree) -> str:
     return str(tree.sql(dialect=Verbatim, comments=False))
 
 
-def without_streams(text: str) -> tuple[str, set[int]]:
-    """Return a query without STREAM, of the same length, and where the streams' names begin."""
-    tokens, found = Verbatim().tokenize(text), set[int]()
+def without_streams(text: str) -> tuple[str, dict[int, dict[str, str]]]:
+    """Return a query without STREAM and the options behind it, of the same length.
+
+    Also return the options of each stream, in lower case, by where its name begins.
+    """
+    tokens, found = Verbatim().tokenize(text), dict[int, dict[str, str]]()
+    words = [token.text for token in tokens]
     for at, token in enumerate(tokens[:-1]):
-        before = tokens[at - 1].text.upper() if at else ""
+        before = words[at - 1].upper() if at else ""
         if token.text.upper() != "STREAM" or before not in ("FROM", "JOIN", ","):
             continue
-        begin, end = token.start, tokens[at + 1].start
-        if tokens[at + 1].text == "(":
-            closing = next(t for t in tokens[at:] if t.text == ")")
-            text = _blank(text, closing.start, closing.end + 1)
-            end = tokens[at + 2].start
-        text = _blank(text, begin, end)
-        found.add(end)
+        name = last = at + 1 + (words[at + 1] == "(")
+        while words[last + 1 : last + 2] == ["."]:
+            last += 2
+        end = last + (name > at + 1)
+        text = _blank(text, token.start, tokens[name].start)
+        options = found.setdefault(tokens[name].start, {})
+        if [word.upper() for word in words[end + 1 : end + 3]] == ["WITH", "("]:
+            close = words.index(")", end + 1)
+            given = [word for word in words[end + 3 : close] if word not in (",", "=")]
+            options |= {k.lower(): v for k, v in zip(given[::2], given[1::2], strict=False)}
+            end = close
+        text = _blank(text, tokens[last].end + 1, tokens[end].end + 1)
     return text, found
 
 

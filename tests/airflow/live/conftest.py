@@ -14,6 +14,7 @@ from sluice.read.lake import Lake
 from stack import ROOT, Ports, Stack
 
 from .corner import CORNER, DAYS, NEWS, SALES, sell, webhook
+from .etl import write as write_etl
 from .shelf import DIGEST, SHELF
 from .theirs import CRM, HEARD
 from .till import TILL
@@ -39,6 +40,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copytree(ROOT / name, folder / name)
     for name, text in PIPELINES.items():
         (folder / f"config/pipelines/{name}.yaml").write_text(text, "utf-8")
+    write_etl(folder)
     for day in DAYS:
         sell(folder / "landing", day, SALES[day])
     return folder

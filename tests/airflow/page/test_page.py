@@ -24,7 +24,7 @@ from sluice.report.visit import Visit
 NOW = dt.datetime(2017, 3, 9, 12, tzinfo=dt.UTC)
 VISIT = Visit(
     *("/sluice", "", "dev"),
-    has_report=True,
+    reports=("index.html", "shop.sales.html"),
     now=NOW,
     sees=lambda pipeline: pipeline == "shop",
     has_run=lambda _, run: run.startswith("scheduled__"),

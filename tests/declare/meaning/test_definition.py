@@ -22,10 +22,6 @@ TOP = "t: {kind: topk, from: sales, partition_by: [item], order_by: [price desc]
         TOP.replace("limit: 10", "limit: 10, description: x, headroom: 5, strategy: full"),
         TOP.replace("limit: 10", "limit: 10, offset: 0, rank: rank, function: row_number"),
         TOP.replace("limit: 10", "limit: 10, expect: [{type: expect_column_to_exist}]"),
-        (
-            "t: {kind: topk, sql: 'SELECT * FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY item "
-            "ORDER BY price DESC) AS rank FROM sales) WHERE rank <= 10'}"
-        ),
     ],
 )
 def test_another_spelling_means_the_same(table: OfViews, same: str) -> None:

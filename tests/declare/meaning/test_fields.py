@@ -6,7 +6,7 @@ import pytest
 
 from sluice.declare.meaning import canonical
 from sluice.kinds.over.windowed import WindowedExpression
-from sluice.kinds.topk.sql import RankKey
+from sluice.kinds.topk.spec import RankKey
 from sluice.language.expression import Aggregate, Expression, SortKey, Written
 
 TEXTS = [

@@ -9,20 +9,27 @@ import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from tests.delta.reading.searched import COMPARED, a_row, among, searched, shown, written
+from tests.delta.tables import ID_AND_V, LARGE, Small
 from tests.support.indexing import index_all
 
 from sluice.delta.places.folders import move, remove
 from sluice.delta.reading import row_index
 from sluice.delta.reading.row_index import codes_of
+from sluice.delta.reading.searched_version import SearchedVersion
 from sluice.delta.upkeep import inspection
 from sluice.delta.upkeep.erasure import erase_past
+from sluice.delta.writing.commit import commit_arrow
 from sluice.errors import UsageError
+from sluice.limits import Limits
+from sluice.read.ordered.keyed import KeyedTable
+from sluice.read.stored.snapshot import Snapshot
 
 
 @pytest.fixture
@@ -122,6 +129,37 @@ def test_a_broken_index_is_not_used(
         assert [shown(searched(uri, wanted).to_pylist()) for uri in uris] == right
 
 
+@pytest.mark.parametrize("harm", [None, cut])
+def test_a_get_looks_its_row_up(
+    tmp_path: Path,
+    cache: Path,
+    harm: Callable[[Path], None] | None,
+    opened: Callable[[], int],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Null is a key, rows that a commit has marked are gone, and a file may have no index."""
+    table = Small.create(tmp_path, ID_AND_V, ["id"], partial(commit_arrow, limits=LARGE))
+    known: dict[int | None, str] = {n: f"v{n}" for n in (None, *range(40))}
+    table.commit(*[("insert", {"id": n, "v": v}) for n, v in known.items()])
+    table.commit(("update", {"id": 7, "v": "new"}), ("delete", {"id": 11, "v": "v11"}))
+    for _ in range(2):
+        version = DeltaTable(table.uri).version()
+        wanted = {"id": pa.chunked_array([pa.array([1, 7], pa.int32())])}
+        SearchedVersion(table.uri, version, Limits()).rows([wanted])
+    table.commit(("update", {"id": 8, "v": "new"}), ("insert", {"id": 50, "v": "v50"}))
+    expected = {**known, 7: "new", 8: "new", 50: "v50"}
+    del expected[11]
+    if harm:
+        harm(cache)
+        monkeypatch.setattr(row_index, "_open", {})
+    before = opened()
+    keyed = KeyedTable(Snapshot.open("t", table.uri), ("id",))
+    for key in (None, *range(-1, 52)):
+        row = keyed.get(key)
+        assert row == ({"id": key, "v": expected[key]} if key in expected else None)
+    assert opened() - before == (0 if harm else 39)
+
+
 def test_equal_values_have_equal_codes_in_any_array() -> None:
     """Long texts, slices of arrays, and texts that differ in one place."""
     texts = ["", "a", "a" * 8, "a" * 9, "b" + "a" * 300, "a" * 300 + "b", "é" * 100, "x" * 257]
@@ -208,6 +246,7 @@ SEARCH = """
 import sys
 from pathlib import Path
 from tests.delta.reading.searched import searched
+from tests.delta.tables import ID_AND_V, LARGE, Small
 from tests.support.indexing import index_all
 from sluice.delta.reading import searching
 searching.WORTH_BYTES = searching.FEW = 0

@@ -5,10 +5,6 @@ from tests.support.declaring import Mistakes
 from tests.support.wording import Wording, cells, each
 
 TOP = "top: {kind: topk, from: sales, partition_by: [item], order_by: [price desc], limit: 10}"
-SHOUTED = (
-    "SELECT upper(item) AS item FROM sales "
-    "QUALIFY row_number() OVER (PARTITION BY item ORDER BY price) = 1"
-)
 ORDER = "11: views.top.order_by: "
 
 
@@ -36,18 +32,12 @@ ORDER = "11: views.top.order_by: "
         "[upper(item) as kind], select: {kind: item}",
         "top.select.kind: … kind … UPPER(item)",
     ),
-    (TOP, f"top: {{kind: topk, sql: {SHOUTED}}}", "top.sql: … item"),
     ("top:", "Top:", "Top: … Top"),
     ("top:", "top__state:", "top__state: … top__state … __"),
     ("top:", "_sluice_top:", "_sluice_top: … _sluice_top … _sluice"),
     ("top:", "sales:", "sales: … sales … sources.sales"),
     ("[item]", "[upper(item)]", "top.partition_by: … upper(item) … upper(item) as <name>"),
     (TOP, "top: 3", "top:"),
-    (
-        TOP,
-        "top: {kind: topk, sql: SELECT * FROM sales LIMIT 3}",
-        "top: … LIMIT … ROW_NUMBER … DESC … AS … WHERE … 10",
-    ),
 )
 def test_a_topk(mistakes: Mistakes, wording: Wording, old: str, new: str, told: str) -> None:
     assert old in TOP

@@ -288,7 +288,7 @@ def test_keys_without_an_order_are_read_as_they_are_stored(tmp_path):
     for ask in (table.all, lambda: table.range(key_from=([1],)), lambda: table.get([1])):
         with pytest.raises(UsageError, match="'k'"):
             ask()
-    with pytest.raises(UsageError, match="have no order: column 'k' of their key is of type LIST"):
+    with pytest.raises(UsageError, match="have no order: column 'k' of their key is of type ARRAY"):
         table.all(limit=1)
 
 

@@ -36,10 +36,9 @@ from sluice.pages.elements import Page, html
 from sluice.read.naming import naming_options
 from sluice.report.overview import Shown, not_a_sluice_dag, overview, tables
 from sluice.report.publish import report_folder
-from sluice.report.quality_pages import INDEX
 from sluice.report.table_page import page as explanation
 from sluice.report.table_page import table
-from sluice.report.visit import Visit
+from sluice.report.visit import INDEX, Visit
 
 POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'nonce-{nonce}'; "
@@ -233,12 +232,12 @@ def _runs(pipelines: Collection[str]) -> dict[str, str]:
 
 
 def _visit(request: Request, user: Any, declared: Project) -> Visit:
-    root, index = request.scope["root_path"], report_folder(declared) / INDEX
+    root, reports = request.scope["root_path"], report_folder(declared).glob("*.html")
     return Visit(
         root,
         airflow=str(Path(root).parent).rstrip("/"),
         environment=declared.environment,
-        has_report=index.is_file() and _may_see_all(user),
+        reports={file.name for file in reports} if _may_see_all(user) else (),
         now=datetime.now(UTC),
         sees=partial(_may_see, user),
         has_run=_has_run,

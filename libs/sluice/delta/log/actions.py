@@ -145,6 +145,17 @@ class CommitActions:
         return any("cdc" in action for action in self.actions)
 
     @property
+    def removes(self) -> bool:
+        """True if it changes or deletes rows."""
+        return any("remove" in a and a["remove"].get("dataChange") for a in self.actions)
+
+    @property
+    def added(self) -> WeightedFiles:
+        """The files whose rows it appends."""
+        files = tuple(a["add"] for a in self.actions if "add" in a and a["add"].get("dataChange"))
+        return WeightedFiles(self.version, 1, files, sum(int(f.get("size") or 0) for f in files))
+
+    @property
     def rows(self) -> int:
         """Lower bound of its added or removed rows: removed files need not have counts."""
         return sum(count_records(file) or 0 for file in feed_files(list(self.actions)))

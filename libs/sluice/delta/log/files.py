@@ -8,7 +8,6 @@ The log cuts times down to milliseconds, so upper bounds are raised by that much
 statistics has no bounds.
 """
 
-import base64
 import uuid
 from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass
@@ -131,10 +130,11 @@ SETTING = "delta.enableDeletionVectors"
 INLINE, BESIDE = "i", "u"
 NAMED, NAME = "deletion_vector_", 20  # files of vectors; characters of their names in the log
 _MAGIC = (1681511377).to_bytes(4, "little")
-# The digits of 85 in RFC 1924 and in ZeroMQ.
-_RFC_1924 = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
 _Z85 = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
-_TO_Z85, _FROM_Z85 = bytes.maketrans(_RFC_1924, _Z85), bytes.maketrans(_Z85, _RFC_1924)
+_DIGITS = np.frombuffer(_Z85, np.uint8)
+_VALUES = np.zeros(256, np.uint32)
+_VALUES[_DIGITS] = np.arange(85)
+_POWERS = 85 ** np.arange(4, -1, -1, dtype=np.uint32)
 _KEPT_BYTES = 64_000_000
 
 
@@ -175,8 +175,14 @@ def lost_rows(file: Mapping[str, Any]) -> BitMap64 | None:
         return BitMap64()
     if vector["storageType"] != INLINE:
         return None
-    data = base64.b85decode(vector["pathOrInlineDv"].encode().translate(_FROM_Z85))
+    data = _decode(vector["pathOrInlineDv"])
     return BitMap64.deserialize(data[len(_MAGIC) : vector["sizeInBytes"]])
+
+
+def _decode(text: str) -> bytes:
+    """Return the bytes of a text of ZeroMQ's 85 digits, five for each four bytes."""
+    digits = _VALUES[np.frombuffer(text.encode(), np.uint8).reshape(-1, 5)]
+    return bytes((digits * _POWERS).sum(axis=1, dtype=np.uint32).astype(">u4"))
 
 
 def vector_file(file: Mapping[str, Any]) -> str | None:
@@ -188,7 +194,7 @@ def vector_file(file: Mapping[str, Any]) -> str | None:
     if not vector or vector["storageType"] != BESIDE:
         return None
     folder, name = vector["pathOrInlineDv"][:-NAME], vector["pathOrInlineDv"][-NAME:]
-    number = uuid.UUID(bytes=base64.b85decode(name.encode().translate(_FROM_Z85)))
+    number = uuid.UUID(bytes=_decode(name))
     return f"{folder}/{NAMED}{number}.bin" if folder else f"{NAMED}{number}.bin"
 
 
@@ -227,7 +233,8 @@ def vector_of(rows: BitMap64) -> dict[str, Any]:
     rows.run_optimize()
     data = _MAGIC + rows.serialize()
     padded = data + bytes(-len(data) % 4)
-    text = base64.b85encode(padded).translate(_TO_Z85).decode()
+    words = np.frombuffer(padded, ">u4").astype(np.uint32)
+    text = _DIGITS[words[:, None] // _POWERS % 85].tobytes().decode()
     return {
         "storageType": INLINE,
         "pathOrInlineDv": text,

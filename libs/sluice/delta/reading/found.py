@@ -4,9 +4,10 @@ The commit marks those that the batch changes, and its feed shows their values, 
 search.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,6 +17,8 @@ from sluice.delta.log.opened import CommitCache, commit_of
 WantedValues = Mapping[str, pa.ChunkedArray]  # by column, the wanted values
 FOUND_BYTES = 32_000_000  # of Arrow
 Pages = Iterable[tuple[Path, pa.Table]]  # rows by file, with their numbers
+COMPARED_ROWS = 50_000  # at a time
+Of = TypeVar("Of")
 
 
 class TypeMismatch(Exception):
@@ -63,3 +66,16 @@ def take(uri: str, version: int, values: WantedValues) -> Pages | None:
     """
     found = _found.take(commit_of(uri, version))
     return found.pages.items() if found and found.covers(values) else None
+
+
+def gather(pages: Iterable[tuple[Of, pa.Table]]) -> Iterator[list[tuple[Of, pa.Table]]]:
+    """Yield pages whose rows are compared together, because each comparison has a cost."""
+    some, count = list[tuple[Of, pa.Table]](), 0
+    for one in pages:
+        some.append(one)
+        count += one[1].num_rows
+        if count > COMPARED_ROWS:
+            yield some
+            some, count = [], 0
+    if some:
+        yield some

@@ -279,7 +279,8 @@ def plain(rows: pa.Table) -> pa.Table:
     schema = pa.schema([pa.field(f.name, _plain(f.type)) for f in rows.schema])
     if not rows.num_rows:  # Spark accepts no column without a chunk
         return pa.Table.from_batches([pa.RecordBatch.from_pylist([], schema=schema)])
-    return rows.cast(schema).combine_chunks()
+    is_plain = rows.schema.equals(schema, check_metadata=True)
+    return (rows if is_plain else rows.cast(schema)).combine_chunks()
 
 
 def _plain(type_: pa.DataType) -> pa.DataType:

@@ -16,7 +16,7 @@ import random
 import shutil
 import tempfile
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock
@@ -30,13 +30,12 @@ from cachetools import LRUCache
 
 from sluice.cache import rows_folder
 from sluice.delta.places.failpoint import passing
-from sluice.delta.reading.local import plain
 from sluice.errors import UsageError
 
 Codes = np.ndarray[tuple[int], np.dtype[np.uint64]]
 Numbers = np.ndarray[tuple[int], np.dtype[np.int64]]
 
-VARIABLE, FORMAT = "SLUICE_CACHE_BYTES", 1
+VARIABLE, FORMAT = "SLUICE_CACHE_BYTES", 2
 ROWS, CODES, UNFINISHED = ".rows", ".codes", ".unfinished-"
 TABLE = "table"  # the file that names the table's folder
 OLD = 3600  # seconds after which another process can't be writing a file
@@ -116,25 +115,27 @@ class MappedFile:
         self.payload = whole[:payload]
         self.about = json.loads(whole[ends[1] : ends[2]].to_pybytes())
         self._sums = np.frombuffer(whole[ends[0] : ends[1]], np.uint64)
-        self._right = np.zeros(blocks, np.bool_)
+        self._is_right = np.zeros(blocks, np.bool_)
         if {name: self.about.get(name) for name in about} != about:
             raise Unusable
 
     def check(self, starts: np.ndarray, stops: np.ndarray) -> None:
         """Compare the blocks of these ranges with their checksums; raises Unusable."""
-        used = stops > starts
-        first, last = starts[used] // BLOCK, (stops[used] - 1) // BLOCK
-        touched = np.unique(np.concatenate([first, last]))
-        for a, b in zip(first[last - first > 1], last[last - first > 1], strict=True):
-            touched = np.union1d(touched, np.arange(a, b))
-        for number in touched[~self._right[touched]].tolist():
-            if _checksum(self.payload[number * BLOCK : (number + 1) * BLOCK]) != self._sums[number]:
+        used, count = stops > starts, len(self._is_right)
+        begun = np.bincount(starts[used] // BLOCK, minlength=count + 1)
+        ended = np.bincount((stops[used] - 1) // BLOCK + 1, minlength=count + 1)
+        is_touched = np.cumsum(begun - ended)[:count] > 0
+        blocks, view = np.flatnonzero(is_touched & ~self._is_right), memoryview(self.payload)
+        for number, known in zip(blocks.tolist(), self._sums[blocks].tolist(), strict=True):
+            if _checksum(view[number * BLOCK : (number + 1) * BLOCK]) != known:
                 raise Unusable
-            self._right[number] = True
+        self._is_right[blocks] = True
 
     def check_all(self) -> None:
-        """Compare all blocks; raises Unusable."""
-        self.check(np.array([0]), np.array([len(self.payload)]))
+        """Compare the whole payload with its checksum; raises Unusable."""
+        if _checksum(self.payload) != self.about["whole"]:
+            raise Unusable
+        self._is_right[:] = True
 
 
 def _checksum(data: pa.Buffer | memoryview) -> int:
@@ -146,7 +147,7 @@ def _seal(path: Path, payload: pa.Buffer, about: Mapping[str, Any]) -> None:
     view = memoryview(payload)
     blocks = range(0, len(view), BLOCK)
     sums = np.array([_checksum(view[at : at + BLOCK]) for at in blocks], np.uint64).tobytes()
-    described = json.dumps(about).encode()
+    described = json.dumps({**about, "whole": _checksum(view)}).encode()
     end = np.array([len(view), len(described), _checksum(sums + described)], np.uint64)
     file = tempfile.NamedTemporaryFile(dir=path.parent, prefix=UNFINISHED, delete=False)  # noqa: SIM115
     try:
@@ -182,13 +183,17 @@ class FileIndex:
         return int(self._rows.num_rows)
 
     def find(self, column: str, wanted: Codes) -> Numbers:
-        """Return the numbers of rows whose values of a column may have one of these codes."""
+        """Return the numbers of rows whose values of a column may have one of these codes.
+
+        `wanted` is in order.
+        """
         if column not in self._columns:
             self._columns[column] = self._codes(column)
         codes, numbers = self._columns[column]
-        places = np.searchsorted(codes, wanted)
-        places = places[places < len(codes)]
-        places = places[codes[places] == wanted[: len(places)]]
+        first, last = np.searchsorted(wanted, codes[0]), np.searchsorted(wanted, codes[-1], "right")
+        near = wanted[first:last]
+        places = np.searchsorted(codes, near)
+        places = places[codes[places] == near]
         ends = np.searchsorted(codes, codes[places], side="right")
         if len(places) == (ends - places).sum():
             return np.sort(numbers[places])
@@ -202,53 +207,58 @@ class FileIndex:
         codes, numbers = np.split(np.frombuffer(file.payload, np.uint64), 2)
         return codes, numbers.view(np.int64)
 
+    def find_value(self, column: str, value: Any) -> Numbers:
+        """Return the numbers of rows like `find`, for one value."""
+        type_ = self._rows.schema.field(column).type
+        return self.find(column, codes_of(pa.array([value], type_)))
+
     def take(self, numbers: Numbers, schema: pa.Schema) -> pa.Table:
         """Return columns of the numbered rows; those that the file lacks are null."""
-        present = {*self._rows.schema.names}
-        return pa.table(
-            [
-                self._column(field, numbers)
-                if field.name in present
-                else pa.nulls(len(numbers), field.type)
-                for field in schema
-            ],
-            schema,
-        )
+        present = self._rows.select([n for n in schema.names if n in self._rows.schema.names])
+        places = [place for column in present.columns for place in self._places(column, numbers)]
+        if places:
+            starts, stops = map(np.concatenate, zip(*places, strict=True))
+            self._file.check(starts, stops)
+        found = pa.Table.from_batches([present.take(pa.array(numbers))])
+        if found.schema.equals(schema):
+            return found
+        columns = {name: found[name] for name in found.column_names}
+        every = (columns.get(f.name, pa.nulls(len(numbers), f.type)) for f in schema)
+        return pa.table([c.cast(f.type) for c, f in zip(every, schema, strict=True)], schema)
 
-    def _column(self, field: pa.Field, numbers: Numbers) -> pa.Array:
-        column = self._rows[field.name]
-        self._check(column, numbers)
-        return column.take(pa.array(numbers)).cast(field.type)
-
-    def _check(self, column: pa.Array, at: Numbers) -> None:
-        """Compare what holds these rows of a column with its checksums."""
+    def _places(self, column: pa.Array, at: Numbers) -> Iterator[tuple[Numbers, Numbers]]:
+        """Yield where the file holds these rows of a column. Offsets are checked before."""
         type_, buffers = column.type, column.buffers()
         if buffers[0]:
-            self._check_places(buffers[0], at // 8, at // 8 + 1)
+            yield self._locate(buffers[0], at // 8, at // 8 + 1)
         if pa.types.is_struct(type_):
             for place in range(type_.num_fields):
-                self._check(column.field(place), at)
+                yield from self._places(column.field(place), at)
         elif pa.types.is_map(type_) or pa.types.is_list(type_) or _is_text(type_):
-            self._check_places(buffers[1], 4 * at, 4 * at + 8)
+            self._file.check(*self._locate(buffers[1], 4 * at, 4 * at + 8))
             offsets = np.frombuffer(buffers[1], np.int32)
             starts, stops = offsets[at].astype(np.int64), offsets[at + 1].astype(np.int64)
             if _is_text(type_):
-                self._check_places(buffers[2], starts, stops)
+                yield self._locate(buffers[2], starts, stops)
                 return
             inner = _ranges(starts, stops)
             is_map = pa.types.is_map(type_)
             for values in (column.keys, column.items) if is_map else (column.values,):
-                self._check(values, inner)
+                yield from self._places(values, inner)
         elif pa.types.is_boolean(type_):
-            self._check_places(buffers[1], at // 8, at // 8 + 1)
+            yield self._locate(buffers[1], at // 8, at // 8 + 1)
         elif not pa.types.is_null(type_):
             width = type_.bit_width // 8
-            self._check_places(buffers[1], at * width, (at + 1) * width)
+            yield self._locate(buffers[1], at * width, (at + 1) * width)
 
-    def _check_places(self, buffer: pa.Buffer | None, starts: Numbers, stops: Numbers) -> None:
-        if buffer is not None and len(starts):
-            place = buffer.address - self._file.payload.address
-            self._file.check(place + starts, place + stops)
+    def _locate(
+        self, buffer: pa.Buffer | None, starts: Numbers, stops: Numbers
+    ) -> tuple[Numbers, Numbers]:
+        """Return where the file holds these ranges of a buffer."""
+        if buffer is None:
+            return starts[:0], stops[:0]
+        place = buffer.address - self._file.payload.address
+        return place + starts, place + stops
 
 
 def _is_text(type_: pa.DataType) -> bool:
@@ -292,7 +302,7 @@ class TableIndex:
 
     def __init__(self, folder: str):
         self._table, self._most = Path(os.path.realpath(folder)), _most_bytes()
-        self._folder = rows_folder(folder)
+        self._folder, self._parents = rows_folder(folder), dict[Path, Path]()
 
     def of(self, data: Path, column: str) -> FileIndex | None:
         """Return what is kept of a data file and of this column's values; None if nothing is."""
@@ -352,7 +362,10 @@ class TableIndex:
         return found
 
     def _place(self, data: Path) -> Path:
-        return self._folder / Path(os.path.realpath(data)).relative_to(self._table)
+        if data.parent not in self._parents:
+            inside = Path(os.path.realpath(data.parent)).relative_to(self._table)
+            self._parents[data.parent] = self._folder / inside
+        return self._parents[data.parent] / data.name
 
     def _keep(self, data: Path, rows: pa.RecordBatch, column: str) -> None:
         place, identity = self._place(data), _identity(data)
@@ -413,7 +426,7 @@ def _read(data: Path, column: str, schema: pa.Schema) -> pa.RecordBatch | None:
         names = [name for name in schema.names if name in file.schema_arrow.names]
         if column not in names or size > MOST_BYTES:
             return None
-        rows = plain(file.read(columns=names)).select(names)
+        rows = file.read(columns=names).select(names)
     fields = [schema.field(name) for name in names]
     return rows.cast(pa.schema(fields)).combine_chunks().to_batches()[0] if len(rows) else None
 

@@ -154,11 +154,17 @@ def _join_pages(pages: Iterator[pa.Table], schema: pa.Schema, most: int) -> pa.T
     """Return the pages as one table of these columns; None if they have more than `most` rows."""
     found, count = [schema.empty_table()], 0
     for page in pages:
-        found.append(plain(page.select(schema.names)).cast(schema))
+        found.append(as_stored(page, schema))
         count += page.num_rows
         if count > most:
             return None
     return plain(pa.concat_tables(found))
+
+
+def as_stored(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return the rows' columns in a table's types."""
+    chosen = rows.select(schema.names)
+    return chosen if chosen.schema.equals(schema) else plain(chosen).cast(schema)
 
 
 def _all_exact(schema: pa.Schema, wanted: Iterable[WantedValues]) -> list[WantedValues] | None:

@@ -22,7 +22,7 @@ from deltalake import DeltaTable
 from polars.exceptions import PolarsError
 
 from sluice.delta.log.files import active_files, file_name, kept_rows
-from sluice.delta.reading.found import TypeMismatch, WantedValues
+from sluice.delta.reading.found import TypeMismatch, WantedValues, gather
 from sluice.delta.reading.row_index import Codes, TableIndex, Unusable, codes_of
 
 ROW = "_sluice_row"
@@ -91,19 +91,27 @@ class FileSearch:
         """Yield the wanted rows of indexed files; return the other files."""
         if not self._codes:
             return near
-        left = []
-        for file, test in near:
-            rows = None
-            with suppress(Unusable):
-                rows = self._indexed_rows(file, columns)
-            if rows is None:
-                left.append((file, test))
-            elif rows.num_rows:
-                yield file.path, rows
+        left = list[Near]()
+
+        def known() -> Iterator[tuple[File, pa.Table]]:
+            for one in near:
+                rows = None
+                with suppress(Unusable):
+                    rows = self._indexed_rows(one[0], columns)
+                if rows is None:
+                    left.append(one)
+                elif rows.num_rows:
+                    yield one[0], rows
+
+        for some in gather(known()):
+            yield from self._compare(some, columns)
         return left
 
     def _indexed_rows(self, file: File, columns: Sequence[str]) -> pa.Table | None:
-        """Return the wanted rows of a file; None if it has no index, or many are wanted."""
+        """Return the rows of a file whose codes are wanted, with all columns that are compared.
+
+        None if the file has no index, or many are wanted.
+        """
         index, found = None, []
         for column, codes in self._codes:
             index = self._table_index.of(file.path, column)
@@ -112,20 +120,30 @@ class FileSearch:
             found.append(index.find(column, codes))
         if index is None or FEW * sum(map(len, found)) > index.count:
             return None
-        numbers = np.unique(np.concatenate(found))
+        numbers = found[0] if len(found) == 1 else np.unique(np.concatenate(found))
         names = {*columns, *(name for one in self._distinct for name in one)}
         fields = [field for field in self.stored if field.name in names]
-        stored = [field for field in fields if field.name not in file.constants]
-        rows = index.take(numbers, pa.schema(stored))
+        rows = index.take(numbers, pa.schema([f for f in fields if f.name not in file.constants]))
         for name in file.constants.keys() & names:
             value = pa.scalar(file.constants[name], self.stored.field(name).type)
             rows = rows.append_column(name, pa.repeat(value, len(numbers)))
+        return rows.select([f.name for f in fields]).append_column(ROW, pa.array(numbers))
+
+    def _compare(
+        self, found: Sequence[tuple[File, pa.Table]], columns: Sequence[str]
+    ) -> Iterator[tuple[Path, pa.Table]]:
+        """Yield those rows of each file whose values are wanted; all are compared at once."""
+        rows = pa.concat_tables(page for _, page in found)
         tests = [
             reduce(pc.and_, (pc.is_in(rows[name], some) for name, some in one.items()))
             for one in self._distinct
         ]
-        rows = rows.select(columns).append_column(ROW, pa.array(numbers))
-        return _drop_lost(rows.filter(reduce(pc.or_, tests)), file.kept)
+        is_wanted, at = reduce(pc.or_, tests), 0
+        for file, page in found:
+            wanted = page.select([*columns, ROW])
+            mask = is_wanted.slice(at, page.num_rows)
+            at += page.num_rows
+            yield file.path, _drop_lost(wanted.filter(mask), file.kept)
 
     def _index(self, files: Sequence[File]) -> bool:
         """Index files if the table was searched before; True if some are."""

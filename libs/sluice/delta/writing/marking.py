@@ -37,9 +37,9 @@ from sluice.delta.log.opened import open_version
 from sluice.delta.log.position import Head, Position
 from sluice.delta.places.failpoint import passing
 from sluice.delta.places.folders import local_path
-from sluice.delta.reading.found import Pages, take
+from sluice.delta.reading.found import Pages, gather, take
 from sluice.delta.reading.local import arrow_schema, plain
-from sluice.delta.reading.searched_version import can_search, files_far, is_exact
+from sluice.delta.reading.searched_version import as_stored, can_search, files_far, is_exact
 from sluice.delta.writing.filing import by_key
 from sluice.delta.writing.merge import check_applied
 from sluice.delta.writing.own_commits import (
@@ -121,6 +121,7 @@ def match_rows(before: Head, folder: str, keys: Keys) -> Iterator[Matched]:
 
     table = open_version(before.uri, before.version)
     schema = arrow_schema(before.uri, before.version)
+    key = pa.schema([schema.field(name) for name in keys.key])
     paths = {Path(folder, unquote(path)): path for path in active_files(table)["path"].to_pylist()}
     pages: Pages | None = take(before.uri, before.version, keys.values)
     if pages is None:
@@ -128,12 +129,17 @@ def match_rows(before: Head, folder: str, keys: Keys) -> Iterator[Matched]:
         parts = table.metadata().partition_columns
         search = FileSearch(folder, schema, [keys.values], parts)
         pages = search.rows(files, schema.names)
-    for file, page in pages:
-        places = keys.places(plain(page))
-        if page.num_rows > places.null_count:
-            found = page.filter(places.is_valid())
-            rows = plain(found.select(schema.names)).cast(schema)
-            yield Matched(paths[file], found[ROW].to_numpy(), places.drop_null().to_numpy(), rows)
+    for some in gather(pages):
+        columns = pa.concat_tables(as_stored(page, key) for _, page in some)
+        every, at = keys.places(columns), 0
+        for file, page in some:
+            places = every.slice(at, page.num_rows)
+            at += page.num_rows
+            if page.num_rows > places.null_count:
+                found = page.filter(places.is_valid())
+                numbers = found[ROW].to_numpy()
+                rows = as_stored(found, schema)
+                yield Matched(paths[file], numbers, places.drop_null().to_numpy(), rows)
 
 
 def rows_at(folder: str, path: str, numbers: Numbers, schema: pa.Schema) -> pa.Table:
@@ -234,8 +240,10 @@ class MarkedFiles:
         """Return the change data, with old rows as the files had them."""
         parts = [self._feed_rows(rows, "insert", "insert")]
         parts.append(self._feed_rows(rows, "update", "update_postimage"))
-        for one in self.found:
-            old = one.rows.append_column(CHANGE, rows[CHANGE].take(pa.array(one.places)))
+        if self.found:
+            places = pa.array(np.concatenate([one.places for one in self.found]))
+            found = pa.concat_tables(one.rows for one in self.found)
+            old = found.append_column(CHANGE, rows[CHANGE].take(places))
             parts.append(self._feed_rows(old, "update", "update_preimage"))
             parts.append(self._feed_rows(old, "delete", "delete"))
         return pa.concat_tables(parts)

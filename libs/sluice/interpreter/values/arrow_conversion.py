@@ -121,9 +121,7 @@ def to_arrow(values: Sequence[Any], type_: T.DataType) -> pa.Array:
     wanted = arrow_type(type_)
     match type_:
         case T.DecimalType():
-            whole = b"".join((v or 0).to_bytes(16, "little", signed=True) for v in values)
-            mask = pa.array([v is not None for v in values], pa.bool_()).buffers()[1]
-            return pa.Array.from_buffers(wanted, len(values), [mask, pa.py_buffer(whole)])
+            return _written_decimals(values, wanted)
         case T.DateType():
             return pa.array(values, pa.int32()).view(wanted)
         case T.TimestampType() | T.TimestampNTZType():
@@ -133,6 +131,19 @@ def to_arrow(values: Sequence[Any], type_: T.DataType) -> pa.Array:
         case T.StructType():
             return _written_structs(values, type_, wanted)
     return pa.array(values, wanted)
+
+
+def _written_decimals(values: Sequence[Any], wanted: pa.DataType) -> pa.Array:
+    try:
+        numbers = pa.array(values, pa.int64())
+    except (OverflowError, pa.ArrowInvalid):  # more than 64 bits
+        parts = ((v or 0).to_bytes(16, "little", signed=True) for v in values)
+        halves = np.frombuffer(b"".join(parts), np.int64)
+        mask = pa.array([v is not None for v in values], pa.bool_()).buffers()[1]
+    else:
+        low, mask = numbers.fill_null(0).to_numpy(), numbers.buffers()[0]
+        halves = np.stack([low, low >> 63], axis=1)
+    return pa.Array.from_buffers(wanted, len(values), [mask, pa.py_buffer(halves)])
 
 
 def _written_lists(

@@ -28,6 +28,7 @@ from sluice.interpreter.values.value_types import is_fraction
 KeyOf = Callable[[T.DataType], Callable[[Any], Any] | None]  # of a type's values
 _WHOLE = (T.BooleanType, T.IntegralType, T.DateType, T.TimestampType, T.TimestampNTZType)
 FLAT = (*_WHOLE, T.FractionalType, T.StringType, T.BinaryType)
+MOST_NUMBERS = 2**63  # that fit into 64 bits, from 0 on
 
 
 def is_of_flat(type_: T.DataType) -> bool:
@@ -60,9 +61,14 @@ def combine(numbers: Sequence[np.ndarray], count: int) -> np.ndarray:
     if not numbers:
         return np.zeros(count, np.int64)
     whole, *others = numbers
+    size = int(whole.max(initial=0)) + 1
     for more in others:
-        whole = _encode(pa.array(whole * (more.max(initial=0) + 1) + more))
-    return whole
+        many = int(more.max(initial=0)) + 1
+        if size * many > MOST_NUMBERS:
+            whole = _encode(pa.array(whole))
+            size = int(whole.max(initial=0)) + 1
+        whole, size = whole * many + more, size * many
+    return _encode(pa.array(whole)) if others else whole
 
 
 def _encode(column: pa.Array) -> np.ndarray:

@@ -33,6 +33,8 @@ class SelectKind(Kind):
         hidden.
         """
         source = inputs["from",]
+        if spec.changes == "refuse":
+            spec = spec.model_copy(update={"read_at": mistakes.with_place(("from",), "")})
         known = {**source.columns, **_explode(spec, source, mistakes)}
         scope = Scope(known)
         scope.check_condition(spec.where, mistakes, "where")

@@ -10,12 +10,14 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from sluice.changes.diff import departures
 from sluice.declare.meaning import definition
 from sluice.declare.table import Graph, Table
 from sluice.engine.committing import Kept
 from sluice.engine.computing.batch import Batch
 from sluice.engine.planning.nodes import Node
 from sluice.engine.query.operator import InputRows, Operator, names, passed_on
+from sluice.errors import QualityStop
 from sluice.kinds.select.spec import Selection, keys_of, place_of
 
 PLACE_READ = "_sluice_place_read"
@@ -89,7 +91,26 @@ class SelectedRows(Operator):
         return [column.alias(name) for name, column in {**shown, **hidden}.items()]
 
 
+class AppendedRows(Batch[SelectedRows]):
+    """Batch of a view whose input may only have new rows."""
+
+    def changes(self, part: Operator | None = None) -> dict[str, DataFrame]:
+        """Return the net change of the input. Raises QualityStop if a row of it is gone."""
+        found, view = super().changes(part), self.operator.view
+        for name, rows in found.items():
+            if name not in self.plan.growing and not departures(rows).isEmpty():
+                raise QualityStop(
+                    f"{self.operator.spec.read_at}{view.id} reads {name} as a stream, but rows of "
+                    "it were changed or deleted",
+                    hint=f"nothing was committed; read {name} as a table, not as a stream; or "
+                    f"`sluice rebuild {view.id}` takes its rows as they are now",
+                )
+        return found
+
+
 def nodes(table: Table, graph: Graph) -> tuple[Node, ...]:
     """Return the view itself."""
     (source,) = graph.inputs(table.id)
-    return (Node(table.id, table, SelectedRows(table, source), definition(table), Batch, Kept),)
+    rows = SelectedRows(table, source)
+    batch = AppendedRows if rows.spec.changes == "refuse" else Batch
+    return (Node(table.id, table, rows, definition(table), batch, Kept),)

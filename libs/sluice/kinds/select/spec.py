@@ -29,9 +29,13 @@ class Exploded(Model):
 class Selection(View):
     """One row per row of the input that meets `where`; with `distinct`, one of equal rows.
 
-    With `explode`, one row per element of an array of the input's rows.
+    With `explode`, one row per element of an array of the input's rows. `changes: refuse` ends a
+    batch in which a row of the input was changed or deleted. `read_at`: file and line of a
+    declaration that is no YAML.
     """
 
+    LOADED: ClassVar[frozenset[str]] = View.LOADED | {"read_at"}
+    SILENT: ClassVar[frozenset[str]] = frozenset({"changes", "read_at"})
     KIND: ClassVar[str] = "select"
 
     kind: Literal["select"] = "select"
@@ -40,6 +44,8 @@ class Selection(View):
     where: Expression | None = None
     select: Select | None = None
     distinct: bool = False
+    changes: Literal["follow", "refuse"] = "follow"
+    read_at: str = ""
 
     @model_validator(mode="after")
     def _keeps_its_inputs_rows(self) -> Self:

@@ -129,15 +129,14 @@ class TopKKind(Kind):
 
 def _check(spec: TopK, scope: Scope, mistakes: TableMistakes) -> None:
     partition = [named.expression for named in spec.partition_by]
-    at = ("sql",) if spec.sql else ("partition_by",)
-    scope.check_groups(partition, mistakes, *at)
-    scope.check_order(spec.order_by, mistakes, "sql" if spec.sql else "order_by")
+    scope.check_groups(partition, mistakes, "partition_by")
+    scope.check_order(spec.order_by, mistakes, "order_by")
     scope.check_select(spec.select, mistakes)
     scope.check_condition(spec.where, mistakes, "where")
     _check_taken(spec, mistakes)
     names = [named.name for named in spec.partition_by]
     for name in sorted({name for name in names if names.count(name) > 1}):
-        mistakes.add(at, f"{name!r} is named twice")
+        mistakes.add(("partition_by",), f"{name!r} is named twice")
     if isinstance(spec.limit, str):
         scope.check_names([spec.limit], mistakes, "limit")
         type_ = scope.columns.get(spec.limit, "")
@@ -152,8 +151,10 @@ def _check_taken(spec: TopK, mistakes: TableMistakes) -> None:
     taken |= {name: f"the partition's {sql}" for name, sql in groups.items()}
     for name, expression in (spec.select or {}).items():
         if name in taken and groups.get(name) != expression.sql:
-            at = ("sql",) if spec.sql else ("select", name)
-            mistakes.add(at, f"{name!r} is {taken[name]} already; select it under another name")
+            mistakes.add(
+                ("select", name),
+                f"{name!r} is {taken[name]} already; select it under another name",
+            )
 
 
 def _check_window(spec: TopK, source: Table, mistakes: TableMistakes) -> None:
@@ -190,7 +191,7 @@ def _unchanged_columns(spec: TopK, columns: dict[str, str]) -> set[str]:
 
 def _check_rank(spec: TopK, columns: dict[str, str], mistakes: TableMistakes) -> None:
     if spec.rank in columns:
-        at = ("rank",) if "rank" in spec.model_fields_set and not spec.sql else ()
+        at = ("rank",) if "rank" in spec.model_fields_set else ()
         mistakes.add(
             at,
             f"the rank column {spec.rank!r} has the name of another column; "

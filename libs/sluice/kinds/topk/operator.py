@@ -34,8 +34,7 @@ from sluice.engine.query.operator import (
     within,
 )
 from sluice.errors import ConfigError
-from sluice.kinds.topk.spec import TopK
-from sluice.kinds.topk.sql import RankKey
+from sluice.kinds.topk.spec import RankKey, TopK
 from sluice.language.expression import Expression
 from sluice.language.names import listing
 

@@ -1,21 +1,27 @@
-"""Declaration of `kind: topk`: the first k rows of each group, by an order."""
+"""Declaration of `kind: topk`: the first k rows of each group, by an order.
 
+A sort key is an expression of the row, or a user's Python function of expressions:
+`shop.scores:worth(price, units) desc` sorts by the result of `worth` for a row. The function comes
+from a module that the project lists, and must be deterministic.
+"""
+
+import re
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
-    ConfigDict,
     Field,
     PlainValidator,
     WithJsonSchema,
     field_validator,
     model_validator,
 )
+from sqlglot import exp
 
 from sluice.declare.document import Where
 from sluice.declare.table_spec import Reference, View, Window
-from sluice.kinds.topk.sql import RankKey, read_topk
-from sluice.language.expression import Expression, Named, Select
+from sluice.language import syntax
+from sluice.language.expression import Expression, Named, Select, SortKey
 from sluice.language.names import WRITTEN_NAME, Name, check_name
 
 RankFunction = Literal["row_number", "rank", "dense_rank"]
@@ -23,9 +29,7 @@ StrategyName = Literal["append", "update", "retract", "full"]
 
 
 DIGITS = {"type": "string", "pattern": r"^0*[1-9]\d*$"}
-SAID_BY_SQL = frozenset(
-    {"from", "where", "partition_by", "order_by", "limit", "offset", "select", "rank", "function"}
-)
+OWN = re.compile(r"\s*([A-Za-z_][\w.]*:[A-Za-z_]\w*)\s*(\(.*)", re.DOTALL)
 
 
 def read_limit(data: Any) -> int | str:
@@ -46,18 +50,52 @@ Limit = Annotated[
 ]
 
 
-def _sql_says_all(schema: dict[str, Any]) -> None:
-    """Require no keys, because `sql` can supply all of them."""
-    schema["required"] = []
+class RankKey(SortKey):
+    """A sort key; `function` is `module:name`, or '' where `expression` itself is sorted by.
+
+    For a function, `expression` is the struct of its `arguments`: what it reads.
+    """
+
+    function: str = ""
+    arguments: tuple[Expression, ...] = ()
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        found = OWN.fullmatch(text)
+        if not found:
+            return cls.of(syntax.parse_as(text, exp.Ordered))
+        ordered = syntax.parse_as(f"struct{found[2]}", exp.Ordered)
+        return cls._of_function(found[1], ordered)
+
+    @classmethod
+    def spelled(cls, meant: Any) -> str:
+        if "function" not in meant:
+            return super().spelled(meant)
+        call = f"{meant['function']}({', '.join(meant['arguments'])})"
+        return super().spelled({**meant, "expression": call})
+
+    @classmethod
+    def _of_function(cls, function: str, ordered: syntax.Tree) -> Self:
+        call = ordered.this
+        if not isinstance(call, exp.Anonymous) or not call.expressions:
+            raise ValueError(
+                f"{function} takes expressions of the row, and only asc or desc, nulls first or "
+                "nulls last may follow it"
+            )
+        arguments = tuple(Expression.parse(syntax.render(tree)) for tree in call.expressions)
+        read = Expression.of(call, f"{function}({', '.join(map(str, arguments))})")
+        plain = cls.of(ordered)
+        return plain.model_copy(
+            update={"expression": read, "function": function, "arguments": arguments}
+        )
 
 
 class TopK(View):
     """Ranks offset + 1 to offset + limit of each group."""
 
-    model_config = ConfigDict(json_schema_extra=_sql_says_all)
     KIND: ClassVar[str] = "topk"
     HAS_STATE: ClassVar[bool] = True
-    SILENT: ClassVar[frozenset[str]] = frozenset({"sql", "strategy", "headroom"})
+    SILENT: ClassVar[frozenset[str]] = frozenset({"strategy", "headroom"})
 
     kind: Literal["topk"] = "topk"
     from_: str = Field(alias="from")
@@ -73,17 +111,6 @@ class TopK(View):
     window: Window | None = None
     headroom: int | None = Field(default=None, ge=0)
     strategy: StrategyName | None = None
-    sql: str | None = None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _read_sql(cls, data: Any) -> Any:
-        if not isinstance(data, dict) or not isinstance(data.get("sql"), str):
-            return data
-        said = sorted(SAID_BY_SQL & data.keys())
-        if said:
-            raise ValueError(f"`sql` already defines this: drop {', '.join(said)}")
-        return {**data, **read_topk(data["sql"])}
 
     @field_validator("rank", mode="before")
     @classmethod

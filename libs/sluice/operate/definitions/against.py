@@ -15,7 +15,8 @@ from tempfile import TemporaryDirectory
 
 from sluice.declare.environment_folders import of_base
 from sluice.declare.meaning import Meaning, differences, fingerprint
-from sluice.declare.project import Project, load
+from sluice.declare.project import Project, load, specs_in
+from sluice.declare.spark_specs import is_spec
 from sluice.declare.table import Table
 from sluice.delta.log.continuity import meanings
 from sluice.delta.log.position import REBUILD, head_as_found
@@ -28,11 +29,11 @@ from sluice.errors import ConfigError, MissingDependency, UsageError
 def other_project(config: str, against: str) -> Iterator[Project]:
     """Yield the project that a folder declares, or that `config` declared as of a revision.
 
-    Its lake is that of the settings, in no environment. A folder of that name goes before a
-    revision. Raises UsageError if there is neither, and
+    Its lake is that of the settings, in no environment. A folder or spec of that name goes before
+    a revision. Raises UsageError if there is neither, and
     ConfigError with the mistakes of the other configuration.
     """
-    if Path(against).is_dir():
+    if Path(against).is_dir() or is_spec(Path(against)):
         yield load(against, environ=of_base())
         return
     with TemporaryDirectory(prefix="sluice-plan-") as folder:
@@ -45,7 +46,29 @@ def other_project(config: str, against: str) -> Iterator[Project]:
 
 
 def _extract(config: Path, revision: str, folder: Path) -> Path:
-    """Write the files of `config` as of a revision below a folder; return where they lie."""
+    """Write the files of `config` as of a revision below a folder; return where they lie.
+
+    Specs of spark-pipelines projects that it names come with their folders.
+    """
+    there = _extract_folder(config if config.is_dir() else config.parent, revision, folder)
+    if config.is_file():
+        _link_data(config.parent, there)
+        return there / config.name
+    for spec in specs_in(there):
+        place = (config / spec).resolve().parent
+        if not (there / spec).parent.exists():
+            _link_data(place, _extract_folder(place, revision, folder))
+    return there
+
+
+def _link_data(project: Path, there: Path) -> None:
+    """Link what a project's folder has besides the files of the revision, such as its tables."""
+    for entry in project.iterdir():
+        if not (there / entry.name).exists():
+            (there / entry.name).symlink_to(entry)
+
+
+def _extract_folder(config: Path, revision: str, folder: Path) -> Path:
     root = _git(config, "rev-parse", "--show-toplevel")
     if root is None:
         raise UsageError(

@@ -60,6 +60,12 @@ def type_name(kind: pa.DataType) -> str:
         return "TIMESTAMP" if kind.tz else "TIMESTAMP_NTZ"
     if pa.types.is_decimal(kind):
         return f"DECIMAL({kind.precision},{kind.scale})"
+    if pa.types.is_list(kind):
+        return f"ARRAY<{type_name(kind.value_type)}>"
+    if pa.types.is_struct(kind):
+        return f"STRUCT<{','.join(f'{f.name}: {type_name(f.type)}' for f in kind)}>"
+    if pa.types.is_map(kind):
+        return f"MAP<{type_name(kind.key_type)},{type_name(kind.item_type)}>"
     return NAMES.get(str(kind), str(kind).upper())
 
 

@@ -14,7 +14,7 @@ from sluice.changes.feed_columns import CHANGE_TYPE, GOES
 from sluice.delta.log.files import feed_size
 from sluice.delta.reading.live import stream_feed
 from sluice.limits import Limits
-from sluice.read.conditions.key_order import KeyOrder, KeyRange
+from sluice.read.conditions.key_order import NAN, NULL, KeyOrder, KeyRange
 from sluice.read.conditions.where import Predicate
 from sluice.read.stored.snapshot import DataFile, RowGroup, Snapshot, open_delta
 
@@ -151,6 +151,11 @@ class Scan:
         (key,) = self.ranges
         assert key.low is not None
         for file in sorted(self.files(), key=lambda file: -(file.rows or 0)):
+            if (found := self._look_up(file, key, columns)) is not None:
+                if found.num_rows:
+                    yield found
+                    return
+                continue
             for group in self.row_groups(file):
                 self.note(group, columns)
                 keys = self.snapshot.read(group, key.columns, again=True)
@@ -158,6 +163,18 @@ class Scan:
                 if number >= 0:
                     yield self.snapshot.read(group, columns, again=True).slice(number, 1)
                     return
+
+    def _look_up(self, file: DataFile, key: KeyRange, columns: tuple[str, ...]) -> pa.Table | None:
+        """Return the row of a key in a file by this machine's index; None if it has none."""
+        assert key.low is not None
+        named = zip(key.columns, key.low, strict=True)
+        values = {c: None if p == NULL else p[-1] for c, p in named if p != NAN}
+        rows = self.snapshot.look_up(file, values, tuple(dict.fromkeys((*columns, *key.columns))))
+        if rows is None:
+            return None
+        self.touched.files += 1
+        self.touched.rows += rows.num_rows
+        return rows.filter(KeyOrder(key.columns).at(rows, key.low)).select(columns)
 
     @cached_property
     def _is_narrow(self) -> bool:

@@ -7,9 +7,11 @@ read once is right for every version.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import accumulate, zip_longest
+from pathlib import Path
 from threading import Lock
 from typing import Any
 from urllib.parse import unquote
@@ -19,12 +21,13 @@ import pyarrow.parquet as pq
 from cachetools import LRUCache, cached
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
-from pyarrow.fs import FileSystem, LocalFileSystem, SubTreeFileSystem
+from pyarrow.fs import FileSystem, FileType, LocalFileSystem, SubTreeFileSystem
 
 from sluice.delta.log.files import active_files, file_name, kept_rows, mask_of
 from sluice.delta.log.opened import CommitCache, commit_of, open_version
 from sluice.delta.log.position import unread_features
 from sluice.delta.places.delta_rs import files_below, open_table
+from sluice.delta.reading.row_index import TableIndex, Unusable
 from sluice.errors import Retryable, UsageError
 from sluice.language.names import QUARANTINE, RESERVED_PREFIX, internal
 from sluice.read.conditions.key_order import (
@@ -100,14 +103,17 @@ _decoding = Lock()
 def recalled_group(uri: str, path: str, index: int, columns: Sequence[str]) -> pa.Table:
     """Return those of the columns that the file has, of one row group.
 
-    They stay decoded for the next such read. The file is opened each time, so that nothing is
+    They stay decoded for the next such read. The file is looked for each time, so that nothing is
     returned of one that was deleted.
     """
     present = [c for c in columns if c in leaves(uri, path)]
-    with filesystem(uri).open_input_file(path) as source:
-        with _decoding:
-            found = {c: _decoded.get((uri, path, index, c)) for c in present}
-        if missing := [c for c, column in found.items() if column is None]:
+    with _decoding:
+        found = {c: _decoded.get((uri, path, index, c)) for c in present}
+    missing = [c for c, column in found.items() if column is None]
+    if not missing and filesystem(uri).get_file_info(path).type is FileType.NotFound:
+        raise FileNotFoundError(path)
+    if missing:
+        with filesystem(uri).open_input_file(path) as source:
             read = _decode(source, uri, path, [index], missing)
             found |= {name: read[name] for name in missing}
             with _decoding:
@@ -313,8 +319,38 @@ class Snapshot:
         except FileNotFoundError:
             raise self._report_expired() from None
         rows = sum(group.rows for group in groups)
-        columns = [_column(found, file, rows, field) for field in fields]
+        known = dict(zip(found.column_names, found.columns, strict=True))
+        columns = [_column(known.get(field.name), file, rows, field) for field in fields]
         return pa.Table.from_arrays(columns, schema=pa.schema(fields))
+
+    def look_up(
+        self, file: DataFile, values: Mapping[str, Any], columns: Sequence[str]
+    ) -> pa.Table | None:
+        """Return columns of some rows of a file, with all that have the values of a key.
+
+        None if this machine has no index of the file by one of the key's columns.
+        """
+        if self._index is None:
+            return None
+        fields = pa.schema([self.schema.field(c) for c in columns])
+        stored = pa.schema([f for f in fields if f.name not in file.partition])
+        for column in (name for name in values if name not in file.partition):
+            if (index := self._index.of(Path(self.uri, file.path), column)) is None:
+                continue
+            with suppress(Unusable, pa.ArrowException, OverflowError):
+                numbers = index.find_value(column, values[column])
+                if file.kept is not None:
+                    kept = mask_of(file.kept, 0, index.count).take(pa.array(numbers))
+                    numbers = numbers[kept.to_numpy(zero_copy_only=False)]
+                found = index.take(numbers, stored)
+                filled = [_column(found, file, len(numbers), field) for field in fields]
+                return pa.Table.from_arrays(filled, schema=fields)
+        return None
+
+    @cached_property
+    def _index(self) -> TableIndex | None:
+        """This machine's index of the rows; it is looked up, never made."""
+        return None if "://" in self.uri else TableIndex(self.uri)
 
     def bytes_of(self, group: RowGroup, columns: Iterable[str]) -> int:
         """Return the size of those columns of the row group in its file."""
@@ -394,9 +430,8 @@ def _within(
     return units
 
 
-def _column(found: pa.Table, file: DataFile, rows: int, field: pa.Field) -> Any:
-    if field.name in found.column_names:
-        values = found[field.name]
+def _column(values: Any, file: DataFile, rows: int, field: pa.Field) -> Any:
+    if values is not None:
         return values if values.type == field.type else values.cast(field.type)
     return pa.repeat(pa.scalar(file.partition.get(field.name), field.type), rows)
 

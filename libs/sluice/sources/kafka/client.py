@@ -77,9 +77,7 @@ class Answers:
         if not REFUSED.search(why) or "Local:" in why:
             return  # the connection may only have been interrupted
         raise UsageError(
-            f"{self.table}: can't log in to the brokers of the connection "
-            f"{self.topic.connection!r}: "
-            f"{why}",
+            f"{self.table}: can't log in to the brokers {self.topic.brokers}: {why}",
             hint="correct its login and password, or the settings of SASL and TLS among its "
             "extra fields",
         )
@@ -101,8 +99,7 @@ class Answers:
         admin.poll(0)
         last = next((f"; {each.str()}" for each in self.faults[::-1] if not _is_of_all(each)), "")
         return Retryable(
-            f"{self.table}: the brokers of the connection {self.topic.connection!r} don't answer: "
-            f"{why}{last}"
+            f"{self.table}: the brokers {self.topic.brokers} don't answer: {why}{last}"
         )
 
 
@@ -162,7 +159,7 @@ class Brokers:
     def of(cls, table: str, topic: Topic) -> "Brokers":
         """Return the brokers that the topic's connection names. Asks nobody yet."""
         require("kafka", f"{table}, a Kafka topic,")
-        return cls(table, topic, client_settings(topic.connection, table))
+        return cls(table, topic, client_settings(topic, table))
 
     def describe(self) -> TopicDescription:
         """Return the topic's state.
@@ -349,7 +346,6 @@ class Brokers:
             fault = refused.args[0]
             why = fault.str() if isinstance(fault, KafkaError) else fault
             raise UsageError(
-                f"{self.table}: the Kafka client rejects the connection {self.topic.connection!r}: "
-                f"{why}",
+                f"{self.table}: the Kafka client rejects the settings {self.topic.brokers}: {why}",
                 hint="correct its extra fields, which are settings of librdkafka",
             ) from refused

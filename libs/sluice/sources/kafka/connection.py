@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from sluice.declare.connections import VARIABLE, read_connection
 from sluice.errors import UsageError
+from sluice.sources.spec import Topic
 
 OURS = ("group.", "enable.auto", "auto.", "isolation.level", "enable.partition.eof")
 BROKERS = 'JSON: {"conn_type": "kafka", "extra": {"bootstrap.servers": "host:9092"}}'
@@ -16,12 +17,15 @@ REGISTRY = "the registry's address, such as https://user:password@host:8081"
 
 
 def client_settings(
-    connection: str, table: str, environ: Mapping[str, str] = os.environ
+    topic: Topic, table: str, environ: Mapping[str, str] = os.environ
 ) -> dict[str, str]:
     """Return a client's settings, without those that a batch decides.
 
     Raises UsageError, which never shows the connection's content.
     """
+    connection = topic.connection
+    if not connection:
+        return {"bootstrap.servers": topic.servers}
     found = read_connection(connection, table, environ, BROKERS)
     own = {
         "bootstrap.servers": f"{found.host}:{found.port or 9092}" if found.host else "",

@@ -46,7 +46,7 @@ from sluice.sources.kafka.decoding import (
     kept_as_sql,
 )
 from sluice.sources.kafka.formats.debezium import debezium
-from sluice.sources.kafka.formats.records import FormatReader, plain
+from sluice.sources.kafka.formats.records import FormatReader, plain, read_message
 from sluice.sources.spec import Source, ValueFormat
 
 
@@ -126,6 +126,8 @@ def _pattern(type_: DataType) -> str:
 def reader_of(value: ValueFormat, key: tuple[str, ...], table: str) -> FormatReader:
     """Return the reader of a source's messages. Raises UsageError if a registry is not known."""
     require("kafka", f"{table}, a Kafka topic,")
+    if value.format == "bytes":
+        return FormatReader(read_message)
     if value.format == "protobuf":
         from sluice.sources.kafka.formats.protobuf import protobuf_reader
 

@@ -83,6 +83,13 @@ class FormatReader:
         return self.one(message)
 
 
+def read_message(message: Message) -> Iterable[Record]:
+    """Return the row of a message as it is: key and value as bytes, and its place and time."""
+    at = message.moment.isoformat()
+    place = {"partition": message.partition, "offset": message.offset, "timestamp": at}
+    return (Record({"key": message.key, "value": message.value, **place}),)
+
+
 def as_mapping(value: Any, key: tuple[str, ...]) -> Fields:
     """Return a message's key by column; a bare value is that of the only column."""
     if isinstance(value, dict):
