@@ -21,7 +21,7 @@ import psutil
 import pytest
 from pyspark.sql import SparkSession
 from tests.crash.shop import CORRECTED, FIRST, Deployed, Shop, day
-from tests.crash.worker import COLD, HEAP, MARK, serve
+from tests.crash.worker import COLD, MARK, serve
 from tests.support.forked import Pipe, forked
 from tests.support.java import LEAN
 
@@ -40,13 +40,12 @@ class Worker:
     log: Path
 
     @classmethod
-    def start(cls, folder: Path, heap: str = "512m") -> "Worker":
-        """One with a Spark of that size."""
+    def start(cls, folder: Path) -> "Worker":
+        """One with a small Spark of its own."""
         command = [sys.executable, str(ROOT / "tests" / "crash" / "worker.py"), str(folder)]
         environment = {
             **environ_of(folder),
             **LEAN,
-            HEAP: heap,
             "PYTHONPATH": os.pathsep.join([str(ROOT / "libs"), str(ROOT)]),
         }
         with (folder / "stderr").open("w") as log:

@@ -34,7 +34,7 @@ from sluice.spark.starting import lasting
 if TYPE_CHECKING:
     from sluice.airflow.tasks import ScriptJob
 
-MARK, HEAP, COLD = "@sluice@ ", "SLUICE_WORKER_HEAP", "SLUICE_WORKER_COLD"
+MARK, COLD = "@sluice@ ", "SLUICE_WORKER_COLD"
 VIEWS = ("shop.totals", "shop.best")
 
 
@@ -87,7 +87,7 @@ def task(config: Path) -> "ScriptJob":
 
 def main(folder: str) -> None:
     conf = {
-        "spark.driver.memory": os.environ.get(HEAP, "512m"),
+        "spark.driver.memory": "512m",
         "spark.sql.warehouse.dir": f"{folder}/warehouse",
         "spark.local.dir": f"{folder}/local",
     }
