@@ -14,7 +14,9 @@ from functools import cached_property
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
+from sluice.declare.project import PLACE
 from sluice.declare.table import Graph, Table
+from sluice.errors import ConfigError
 from sluice.language.names import MARK, internal, unknown
 from sluice.pages.elements import Page
 from sluice.read.conditions.key_order import KeyColumns
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from sluice.read.lake import Lake
 
 NULL = r"\N"
+ELSEWHERE = "{} is left out until mistakes of pipelines that it reads are mended"
 LONGEST = 2_000  # characters of a condition
 WHOLE = re.compile(r"\d{1,18}", re.ASCII)
 
@@ -102,7 +105,24 @@ class Question:
         every = self.lake.project.graph
         if self.token.pipelines is None:
             return every
-        return Graph({t: one for t, one in every.tables.items() if self.token.sees(one.pipeline)})
+        seen = {t: one for t, one in every.tables.items() if self.token.sees(one.pipeline)}
+        return Graph(seen, self._mistakes(every), self.broken)
+
+    @property
+    def broken(self) -> dict[str, str]:
+        """Pipelines that are left out, by their files; of those that the token may see."""
+        every, is_whole = self.lake.project.graph.broken, self.token.pipelines is None
+        return {f: name for f, name in every.items() if is_whole or self.token.sees(name)}
+
+    def _mistakes(self, every: Graph) -> ConfigError | None:
+        """Return the mistakes in files of left-out pipelines that a limited token may see."""
+        if not self.broken or every.left_out is None:
+            return None
+        places = [(PLACE.match(mistake), mistake) for mistake in every.left_out.mistakes]
+        own = [mistake for place, mistake in places if place and place["file"] in self.broken]
+        names = ", ".join(sorted(self.broken.values()))
+        hint = f"until this is fixed, these are left out: {names}"
+        return ConfigError(own or [ELSEWHERE.format(names)], hint=hint)
 
     @cached_property
     def table(self) -> Table:
