@@ -97,6 +97,7 @@ MISTAKES: dict[str, Callable[[Any], Any]] = {
     "why of a kind": lambda lake: lake.why("sums", partition={"user": 1}, rank=1),
     "why-not of a column": lambda lake: lake.why_not("best", partition={"no": 1}),
     "key": lambda lake: lake.table("events").get("x"),
+    "key with slashes": lambda lake: lake.table("events").get("/a/b"),
     "half a key": lambda lake: lake.table("sums").get(1),
     "column": lambda lake: list(lake.table("events").all(columns=["nope"])),
     "condition": lambda lake: list(lake.table("events").all(where="java_method('a')")),

@@ -21,7 +21,7 @@ from pathlib import Path
 from socket import socket
 from threading import Lock
 from typing import Any, TypeVar
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, unquote_plus
 
 import uvicorn
 from starlette.applications import Starlette
@@ -137,7 +137,8 @@ class Server:
         try:
             response = await self._read(route, request)
         except Exception as error:  # noqa: BLE001  # of a read: it must not end in a trace
-            response = _refusal(error)
+            query = request.scope.get("query_string", b"").decode("latin-1")
+            response = _refusal(error, f"{request.url.path} {unquote_plus(query)}")
         self._answered[route.path, response.status_code] += 1
         self._seconds[route.path] += time.monotonic() - begun
         return response
@@ -308,8 +309,8 @@ def _respond(answer: Answer | Page) -> Response:
     return StreamingResponse(answer.body, answer.status, headers, answer.media)
 
 
-def _refusal(error: Exception) -> Response:
-    return _respond(_refused(error).answer())
+def _refusal(error: Exception, given: str = "") -> Response:
+    return _respond(_refused(error).answer(given))
 
 
 def _refused(error: Exception) -> Refused:
