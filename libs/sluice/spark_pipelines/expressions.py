@@ -11,6 +11,7 @@ from pyspark.sql.connect.types import proto_schema_to_pyspark_data_type
 from sqlglot import exp
 
 from sluice.interpreter.expressions.expression_tree import split_name
+from sluice.interpreter.expressions.from_protocol import read_decimal
 from sluice.language.syntax import AGGREGATES, Tree, Verbatim, parse_as, render
 
 Find = Callable[[Sequence[str], int | None], Tree]  # a column by its name's parts, and its plan
@@ -241,10 +242,8 @@ def literal(found: Any) -> Tree:  # noqa: PLR0911 - one per kind
         case "string":
             return exp.Literal.string(value)
         case "decimal":
-            digits = value.value.partition(".")[2]
-            scale = value.scale if value.HasField("scale") else len(digits)
-            precision = value.precision if value.HasField("precision") else 38
-            return exp.cast(exp.Literal.string(value.value), f"decimal({precision}, {scale})")
+            text, type_ = read_decimal(value)
+            return exp.cast(exp.Literal.string(text), type_.simpleString(), dialect=Verbatim)
         case "date":
             day = date(1970, 1, 1) + timedelta(days=value)
             return exp.cast(exp.Literal.string(day.isoformat()), "date")
