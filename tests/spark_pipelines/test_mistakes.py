@@ -46,6 +46,21 @@ VIEW = IMPORTS + "@dp.materialized_view\ndef numbers():\n    return "
             "a.sql:1: a cycle: a -> b -> a",
         ),
         (
+            {
+                "a_sql": "CREATE MATERIALIZED VIEW `a-b` AS SELECT 1 AS x;\n"
+                "CREATE MATERIALIZED VIEW a_b AS SELECT 2 AS x"
+            },
+            "a.sql:2: its table is named 'a_b', and so is that of 'default.a-b' in"
+            " transformations/a.sql:1",
+        ),
+        (
+            {
+                "a_sql": "CREATE MATERIALIZED VIEW other.t AS SELECT 1 AS x;\n"
+                "CREATE MATERIALIZED VIEW other_t AS SELECT 2 AS x"
+            },
+            "a.sql:2: its table is named 'other_t', and so is that of 'other.t' in",
+        ),
+        (
             {"a_sql": "CREATE FLOW f AS INSERT INTO nowhere BY NAME SELECT * FROM STREAM t"},
             "a.sql:1: the flow 'f' has an unknown target 'nowhere'",
         ),
