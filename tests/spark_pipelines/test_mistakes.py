@@ -30,6 +30,7 @@ VIEW = IMPORTS + "@dp.materialized_view\ndef numbers():\n    return "
         ({"a_sql": "\nCREATE TABLE t AS SELECT 1"}, "a.sql:2: a definition file has"),
         ({"a_sql": "CREATE MATERIALIZED VIEW v\nAS"}, "a.sql:2: a query is expected after AS"),
         ({"a_sql": "SET spark.sql.ansi.enabled = false"}, "a.sql:1: spark.sql.ansi.enabled"),
+        ({"a_sql": "SET TIME ZONE 'Europe/Berlin'"}, "a.sql:1: spark.sql.session.timeZone"),
         ({"a_txt": "hello"}, "a.txt:1: a definition is a .py or a .sql file"),
         (
             {

@@ -117,6 +117,10 @@ def test_parts_that_no_query_says_leave_out_their_view_and_what_reads_it(
         "    return spark.readStream.table('orders').writeStream.foreachBatch(print)\n"
         "@dp.materialized_view\ndef nested():\n"
         "    return o.where('cust in (select cust from customers)')\n"
+        "@dp.materialized_view(spark_conf={'spark.sql.session.timeZone': 'UTC'})\n"
+        "def in_utc():\n    return o\n"
+        "@dp.materialized_view(spark_conf={'spark.sql.session.timeZone': 'Asia/Tokyo'})\n"
+        "def in_tokyo():\n    return o\n"
         "@dp.materialized_view\ndef mistaken():\n    return o.select('amounts')\n"
         "dp.create_sink('out', 'kafka', {})\n"
         "@dp.append_flow(target='out')\ndef to_out():\n    return"
@@ -126,7 +130,7 @@ def test_parts_that_no_query_says_leave_out_their_view_and_what_reads_it(
     shown = [f"{line}: {what}" for _, line, what in found["left_out"]]
     assert [one.split(":")[1].strip() for one in shown] == [
         *("by_udf", "over_it", "sampled", "in_pandas", "with_state", "written", "writer"),
-        *("nested", "mistaken", "out"),
+        *("nested", "in_tokyo", "mistaken", "out"),
     ]
     assert "a Python function (UDF)" in shown[0]
     assert "it reads by_udf, which is left out" in shown[1]
@@ -135,5 +139,6 @@ def test_parts_that_no_query_says_leave_out_their_view_and_what_reads_it(
     assert "start writes to another system" in shown[5]
     assert "DataStreamWriter writes to another system" in shown[6]
     assert "a query inside an expression: join the table" in shown[7]
-    assert "unknown column 'amounts'; did you mean 'amount'?" in shown[8]
+    assert "spark.sql.session.timeZone = Asia/Tokyo: Sluice computes by UTC" in shown[8]
+    assert "unknown column 'amounts'; did you mean 'amount'?" in shown[9]
     assert {*found["sections"]["sources"]} == {"orders", "customers"}
