@@ -51,8 +51,7 @@ VIEW = IMPORTS + "@dp.materialized_view\ndef numbers():\n    return "
                 "a_sql": "CREATE MATERIALIZED VIEW `a-b` AS SELECT 1 AS x;\n"
                 "CREATE MATERIALIZED VIEW a_b AS SELECT 2 AS x"
             },
-            "a.sql:2: its table is named 'a_b', and so is that of 'default.a-b' in"
-            " transformations/a.sql:1",
+            "a.sql:2: its table is named 'a_b', and so is that of 'default.a-b' in ",
         ),
         (
             {

@@ -90,6 +90,26 @@ def test_a_dataframe_becomes_the_chain_of_the_query_that_says_the_same(
     assert differing == {}
 
 
+EXPRESSIONS = {  # of a DataFrame, and as they are written in its query
+    "F.struct(o.amount.alias('a'), 'day', o.id + 1)": (
+        "STRUCT(orders_1.amount AS a, orders_1.at AS day, orders_1.id + 1)"
+    ),
+    "F.expr('struct(day, amount as b)')": "STRUCT(orders_1.at AS day, orders_1.amount AS b)",
+}
+
+
+def test_an_expression_of_a_dataframe_keeps_its_meaning_as_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = ", ".join(f"({one}).alias('c{n}')" for n, one in enumerate(EXPRESSIONS))
+    view = "@dp.materialized_view\ndef texts():\n"
+    text = f"{SOURCES}{view}    return o.withColumnRenamed('at', 'day').select({shown})\n"
+    found = read_here(write_project(tmp_path, a_py=text), monkeypatch)
+    written = ", ".join(f"{one} AS c{n}" for n, one in enumerate(EXPRESSIONS.values()))
+    assert found["left_out"] == []
+    assert found["sections"]["views"]["texts"]["sql"] == f"SELECT {written} FROM orders AS orders_1"
+
+
 def test_as_many_pairs_are_compared_as_are_claimed() -> None:
     assert len(PAIRS) + len(SHOP_FRAMES) + len(TPCH_FRAMES) >= 60
     assert len(TPCH_FRAMES) >= 10

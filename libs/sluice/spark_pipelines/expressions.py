@@ -113,7 +113,9 @@ class Expressions:
             found = self.find(parts, None)
             if column is tree:
                 return found
-            column.replace(found)
+            of = column.parent
+            is_field = isinstance(of, exp.Anonymous) and of.name.lower() == "struct"
+            column.replace(exp.alias_(found, parts[-1]) if is_field else found)
         return tree
 
     def text(self, found: Any) -> Tree:
@@ -127,6 +129,9 @@ class Expressions:
         if found.is_user_defined_function:
             raise NotTranslated(f"the user-defined function {found.function_name}")
         name, arguments = found.function_name.lower(), self.trees(found.arguments)
+        if name == "struct":
+            pairs = zip(arguments, found.arguments, strict=True)
+            arguments = [_field(tree, argument) for tree, argument in pairs]
         if found.is_distinct:
             return call(name, exp.Distinct(expressions=arguments))
         return _call(name, arguments)
@@ -195,6 +200,18 @@ class Expressions:
         if of.is_string:
             return exp.Dot(this=child, expression=exp.to_identifier(of.name))
         return exp.Bracket(this=child, expressions=[of])
+
+
+def _field(tree: Tree, argument: Any) -> Tree:
+    """Return an argument of `struct` with its field's name; one without a name is col1, col2."""
+    kind = argument.WhichOneof("expr_type")
+    if isinstance(tree, exp.Star):
+        raise NotTranslated("struct of all columns: name them")
+    if kind in ("alias", "unresolved_attribute", "unresolved_extract_value"):
+        return exp.alias_(tree, name_of(argument))
+    if kind == "expression_string" and isinstance(tree, exp.Column):
+        return exp.alias_(tree, name_of(argument))
+    return tree
 
 
 def _call(name: str, arguments: list[Tree]) -> Tree:  # noqa: PLR0911 - one per kind
