@@ -343,7 +343,8 @@ class Snapshot:
                     kept = mask_of(file.kept, 0, index.count).take(pa.array(numbers))
                     numbers = numbers[kept.to_numpy(zero_copy_only=False)]
                 found = index.take(numbers, stored)
-                filled = [_column(found, file, len(numbers), field) for field in fields]
+                known = dict(zip(found.column_names, found.columns, strict=True))
+                filled = [_column(known.get(f.name), file, len(numbers), f) for f in fields]
                 return pa.Table.from_arrays(filled, schema=fields)
         return None
 
