@@ -47,6 +47,7 @@ SPANNING: Mapping[Operator, str] = {
 COMPARISONS = (*SPANNING, exp.NEQ, exp.NullSafeEQ)
 KNOWN = {"this", "expression", "expressions", "low", "high", "negate"}  # parts of a predicate
 DATED = ("date", "timestamp", "timestamptz", "timestampltz", "timestampntz")
+DIGITS = 76  # of the widest decimal of Arrow
 
 
 @dataclass(frozen=True)
@@ -290,7 +291,10 @@ def _reader(kind: pa.DataType, *, is_text: bool) -> Callable[[str], Any]:
 
 def _number(text: str) -> Decimal:
     number = Decimal(text)
-    if not number.is_finite():
+    exponent = number.as_tuple().exponent
+    if isinstance(exponent, str):  # NaN or infinite
+        raise ValueError(text)
+    if max(number.adjusted() + 1, 1) + max(-exponent, 0) > DIGITS:
         raise ValueError(text)
     return Decimal(f"{number:f}")
 
