@@ -41,7 +41,7 @@ from sluice.read.stored.snapshot import NotBuilt
 from sluice.serve.access import Access
 from sluice.serve.answers import Answer, Format, Refused, mistakes, negotiate, to_json
 from sluice.serve.changes import events
-from sluice.serve.pages import PAGES
+from sluice.serve.pages import PAGES, refusal
 from sluice.serve.questions import Limits, Question, Route, refuse, took_long
 from sluice.serve.routes import DESCRIPTIONS, ROUTES
 from sluice.serve.states import metrics
@@ -131,7 +131,10 @@ class Server:
         try:
             response = await self._read(route, request)
         except Exception as error:  # noqa: BLE001  # of a read: it must not end in a trace
-            response = _refusal(error)
+            is_page = route.formats == (Format.HTML,) and Format.HTML in request.headers.get(
+                "accept", ""
+            )
+            response = _refusal(error, is_page=is_page)
         self._answered[route.path, response.status_code] += 1
         self._seconds[route.path] += time.monotonic() - begun
         return response
@@ -302,8 +305,14 @@ def _respond(answer: Answer | Page) -> Response:
     return StreamingResponse(answer.body, answer.status, headers, answer.media)
 
 
-def _refusal(error: Exception) -> Response:
-    return _respond(_refused(error).answer())
+def _refusal(error: Exception, *, is_page: bool = False) -> Response:
+    refused = _refused(error)
+    if not is_page:
+        return _respond(refused.answer())
+    response = _respond(refusal(refused))
+    response.status_code = refused.status
+    response.headers.update(refused.headers)
+    return response
 
 
 def _refused(error: Exception) -> Refused:
