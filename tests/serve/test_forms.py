@@ -90,7 +90,11 @@ def fields(shown: str, name: str) -> list[tuple[str, str]]:
         ("limit=1&limit=2", "parameter 'limit' is given 2 times"),
         ("reverse=yes", "reverse=yes: 'reverse' is true or false"),
         ("order=foo", "order=foo: an order is"),
-        ("where=price > 1e999", "1e999 does not compare with column 'price'"),
+        (
+            "where=price > 1e99999999999999999999",
+            "1e99999999999999999999 does not compare with column 'price'",
+        ),
+        ("where=price > '/etc/x'", "'/etc/x' does not compare with column 'price'"),
         ("where=price > 1.2.3", "where does not support '1.2.3'"),
         ("key=a&key=noon", "noon"),
         ("cursor=W10", "the cursor is not one of this read"),

@@ -17,6 +17,7 @@ from sluice.declare.building import (
     DeclarationFile,
     build,
     find_files,
+    named_pipeline,
     read_file,
     read_tables,
 )
@@ -380,7 +381,9 @@ def load_sound(
                 raise ConfigError(mistakes) from None
         else:
             reported = _error(mistakes, left_out)
-            graph = replace(project.graph, left_out=reported or project.graph.left_out)
+            named = {file: named_pipeline(Path(file)) for file in sorted(left_out)}
+            reasons = reported or project.graph.left_out
+            graph = replace(project.graph, left_out=reasons, broken=named)
             return project.model_copy(update={"graph": graph}), reported
 
 

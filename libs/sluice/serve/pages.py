@@ -56,10 +56,12 @@ def pipelines(asked: Question) -> Page:
     project = asked.lake.project
     names = [asked.name] if asked.name else project.pipelines
     seen = [n for n in names if n in project.pipelines and asked.token.sees(n)]
+    wrong = asked.graph.left_out
     if asked.name and not seen:
+        if wrong and asked.name in asked.broken.values():
+            raise wrong
         raise Refused(HTTPStatus.NOT_FOUND, f"there is no pipeline {asked.name!r}")
     shown = [(project.pipelines[n], tables(project, project.graph.pipeline(n))) for n in seen]
-    wrong = project.graph.left_out if asked.token.pipelines is None else None
     return overview(visit(asked), shown, mistakes(wrong) if wrong else (), project.graph)
 
 
@@ -88,7 +90,8 @@ def _rows(asked: Question) -> Chapter:
         found = read_rows(question)
         rows = _explained(asked, list(islice(found.rows(), question.limit)), found.schema.names)
     except (Refused, SluiceError) as error:
-        return Chapter("Rows", [*parts, Text(_say(error), "line wrong")])
+        said = _say(error, " ".join(text for _, text in pairs))
+        return Chapter("Rows", [*parts, Text(said, "line wrong")])
     said = f"version {found.version}" if rows.rows else "There is no such row."
     parts += [Text(said, "line soft small"), rows]
     if found.cursor:
@@ -121,17 +124,19 @@ def _fields(asked: Question, given: Mapping[str, Sequence[str]]) -> Iterator[Fie
             yield Field(one.name, label, value, one.about, choices=choices.get(one.name, ()))
 
 
-def _say(error: Refused | SluiceError) -> str:
-    """Return what is wrong, and what to do."""
+def _say(error: Refused | SluiceError, given: str) -> str:
+    """Return what is wrong with what is given, and what to do."""
     refused = Refused.of(HTTPStatus.BAD_REQUEST, error) if isinstance(error, SluiceError) else error
-    said = refused.as_json()
+    said = refused.as_json(given)
     return "; ".join(filter(None, (said["message"], said["hint"])))
 
 
-def refusal(refused: Refused) -> Page:
+def refusal(refused: Refused, given: str) -> Page:
     """Return the page of a request that is not answered."""
     path = Text("Sluice", href="/")
-    return Page("Sluice", "It can't be shown", [Text(_say(refused), "line wrong")], (), "", path)
+    return Page(
+        "Sluice", "It can't be shown", [Text(_say(refused, given), "line wrong")], (), "", path
+    )
 
 
 def _explained(asked: Question, rows: Sequence[Row], names: Sequence[str]) -> Listing:
