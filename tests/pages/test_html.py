@@ -46,7 +46,12 @@ ROWS: list[list[Content]] = [
 BARS = Bars(EVIL, [Bar(nth, Text(LONG, "", "#", EVIL), "1,234,567.89", 1 / nth) for nth in (1, 2)])
 LINE = Picture(EVIL, 30, 10, [Box(1, 1, 6, 6, "warned", EVIL)], "M0 0L9 9", [EVIL])
 ACTION = Action(EVIL, EVIL, EVIL, EVIL, EVIL)
-FORM = Form("/a?b", EVIL, [Field(EVIL, EVIL, EVIL, EVIL), Field(EVIL, "", EVIL, is_hidden=True)])
+FIELDS = [
+    Field(EVIL, EVIL, EVIL, EVIL),
+    Field(EVIL, "", EVIL, is_hidden=True),
+    Field(EVIL, EVIL, EVIL, EVIL, choices=("", EVIL, LONG)),
+]
+FORM = Form("/a?b", EVIL, FIELDS)
 NODES = [
     Node(EVIL, x, 0, 90, 80, EVIL, EVIL, "passed", EVIL, link, (EVIL, LONG))
     for x, link in ((0, "#"), (190, ""))

@@ -59,13 +59,17 @@ class Action(Element):
 
 @dataclass(frozen=True)
 class Field:
-    """A field of a form below its label, with its value; a hidden one is only sent."""
+    """A field of a form below its label, with its value; a hidden one is only sent.
+
+    `choices`: the values that may be chosen; without them, any text.
+    """
 
     name: str
     label: str
     value: str = ""
     about: str = ""
     is_hidden: bool = False
+    choices: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

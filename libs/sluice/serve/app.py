@@ -43,7 +43,7 @@ from sluice.read.stored.snapshot import NotBuilt
 from sluice.serve.access import Access
 from sluice.serve.answers import Answer, Format, Refused, mistakes, negotiate, to_json
 from sluice.serve.changes import events
-from sluice.serve.pages import PAGES
+from sluice.serve.pages import PAGES, refusal
 from sluice.serve.questions import Limits, Question, Route, refuse, took_long
 from sluice.serve.routes import DESCRIPTIONS, ROUTES
 from sluice.serve.states import metrics
@@ -138,7 +138,10 @@ class Server:
             response = await self._read(route, request)
         except Exception as error:  # noqa: BLE001  # of a read: it must not end in a trace
             query = request.scope.get("query_string", b"").decode("latin-1")
-            response = _refusal(error, f"{request.url.path} {unquote_plus(query)}")
+            wants_page = Format.HTML in request.headers.get("accept", "")
+            is_page = wants_page and route.formats == (Format.HTML,)
+            given = f"{request.url.path} {unquote_plus(query)}"
+            response = _refusal(error, given, is_page=is_page)
         self._answered[route.path, response.status_code] += 1
         self._seconds[route.path] += time.monotonic() - begun
         return response
@@ -309,8 +312,14 @@ def _respond(answer: Answer | Page) -> Response:
     return StreamingResponse(answer.body, answer.status, headers, answer.media)
 
 
-def _refusal(error: Exception, given: str = "") -> Response:
-    return _respond(_refused(error).answer(given))
+def _refusal(error: Exception, given: str = "", *, is_page: bool = False) -> Response:
+    refused = _refused(error)
+    if not is_page:
+        return _respond(refused.answer(given))
+    response = _respond(refusal(refused, given))
+    response.status_code = refused.status
+    response.headers.update(refused.headers)
+    return response
 
 
 def _refused(error: Exception) -> Refused:

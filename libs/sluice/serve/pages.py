@@ -1,13 +1,15 @@
 """Pages of the server, for people: those of Airflow by the same builders, without Airflow.
 
-A table's page also has a form, whose answer are the rows that the same request would get.
+A table's page also has a form, whose answer are the rows that the same request would get. A
+request of a browser that is refused ends in a page, too; beside the form, if it is of the form.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from http import HTTPStatus
-from itertools import islice
+from itertools import islice, zip_longest
 from json import loads
 
 from sluice.delta.log.position import head
@@ -38,10 +40,15 @@ from sluice.serve.questions import (
     Route,
     to_text,
 )
-from sluice.serve.reads import read_rows, reading_verbs
+from sluice.serve.reads import KEYS, NONE, TIMES, read_rows, reading_verbs
 
 ASKED = (KEY, FROM, TO, WHERE, ORDER, REVERSE, LIMIT)
-SHOWN = 12  # rows and changes
+SHOWN, FIRST = 12, 50  # changes, and rows that a form asks for before it is filled in
+TEXTS = {one.name: replace(one, type=str, many=True) for one in (*ASKED, CURSOR, COLUMNS)}
+HOW = Text(
+    r"An empty field is not asked for. In a key, \ is the empty text, and \N is null.",
+    "line soft small",
+)
 
 
 def pipelines(asked: Question) -> Page:
@@ -65,32 +72,71 @@ def table(asked: Question) -> Page:
         raise Refused(HTTPStatus.NOT_FOUND, f"{found.id} is computed when it is read")
     page = table_page(visit(asked), project, found)
     at = head(asked.lake.uri(found))
-    parts = [_form(asked), *_changes(asked)] if at is not None and at.is_filled else []
+    parts = [_rows(asked), *_changes(asked)] if at is not None and at.is_filled else []
     return Page(page.title, page.heading, page.head, [parts, *page.sections], page.foot, page.path)
 
 
-def _form(asked: Question) -> Chapter:
-    is_timed = "window" in reading_verbs(asked)
-    key = asked.lake.window(asked.table.id).key.names if is_timed else asked.table.named_key
-    given = [*_texts(asked, "key"), *[""] * len(key)]
-    fields = [Field("key", column, given[n], KEY.about) for n, column in enumerate(key)]
-    fields += [Field(p.name, p.name, "".join(_texts(asked, p.name)), p.about) for p in ASKED[1:]]
-    form = Form(f"/tables/{asked.table.id}", "Show rows", fields)
-    if not asked.values:
-        return Chapter("Rows", [form])
+def _rows(asked: Question) -> Chapter:
+    """Return a form, with the rows that its fields ask for or what is wrong with them."""
+    every = {name: _without_last(asked.get(name, ())) for name in TEXTS}
+    given = {name: texts for name, texts in every.items() if texts}
+    address, fields = f"/tables/{asked.table.id}", list(_fields(asked, given))
+    parts: list[Content] = [Form(address, "Show rows", fields), HOW]
+    if not given:
+        return Chapter("Rows", parts)
+    pairs = [(name, text) for name, texts in given.items() for text in texts]
     try:
-        found = read_rows(asked)
-        rows = _explained(asked, list(islice(found.rows(), asked.limit)), found.schema.names)
+        question = replace(asked, values=READ.read(pairs))
+        found = read_rows(question)
+        rows = _explained(asked, list(islice(found.rows(), question.limit)), found.schema.names)
     except (Refused, SluiceError) as error:
-        return Chapter("Rows", [form, Text(error.message, "line wrong")])
+        said = _say(error, " ".join(text for _, text in pairs))
+        return Chapter("Rows", [*parts, Text(said, "line wrong")])
     said = f"version {found.version}" if rows.rows else "There is no such row."
-    shown: list[Content] = [Text(said, "line soft small"), rows]
+    parts += [Text(said, "line soft small"), rows]
     if found.cursor:
-        hidden = [(p.name, text) for p in ASKED for text in _texts(asked, p.name)]
-        fields = [Field(name, "", text, is_hidden=True) for name, text in hidden]
-        cursor = Field("cursor", "", found.cursor, is_hidden=True)
-        shown.append(Form(f"/tables/{asked.table.id}", "Next page", [*fields, cursor]))
-    return Chapter("Rows", [form, *shown])
+        again = [*(pair for pair in pairs if pair[0] != CURSOR.name), (CURSOR.name, found.cursor)]
+        hidden = [Field(name, "", text, is_hidden=True) for name, text in again]
+        parts.append(Form(address, "Next page", hidden))
+    return Chapter("Rows", parts)
+
+
+def _without_last(texts: Sequence[str]) -> list[str]:
+    """Return the texts of fields up to the last that is filled in."""
+    filled = [n for n, text in enumerate(texts, 1) if text]
+    return list(texts[: max(filled, default=0)])
+
+
+def _fields(asked: Question, given: Mapping[str, Sequence[str]]) -> Iterator[Field]:
+    """Yield the fields of a form, as they were filled in: of a key, one for each column."""
+    is_timed, table = "window" in reading_verbs(asked), asked.lake.table(asked.table.id)
+    key = asked.lake.window(asked.table.id).key.names if is_timed else table.key.names
+    bounds = ("",) if is_timed else key
+    columns = {KEY.name: key, FROM.name: bounds, TO.name: bounds}
+    choices = {ORDER.name: ("", KEYS, NONE, *[TIMES] * is_timed), REVERSE.name: ("", "true")}
+    filled = given or {LIMIT.name: [str(FIRST)]}
+    for one in ASKED:
+        of, texts = columns.get(one.name, ("",)), filled.get(one.name, ())
+        for column, text in zip_longest(of, texts, fillvalue=""):
+            label = column if one is KEY and column else f"{one.name} {column}".rstrip()
+            is_true = one is REVERSE and text.lower() in ("true", "1")
+            value = "true" if is_true else text
+            yield Field(one.name, label, value, one.about, choices=choices.get(one.name, ()))
+
+
+def _say(error: Refused | SluiceError, given: str) -> str:
+    """Return what is wrong with what is given, and what to do."""
+    refused = Refused.of(HTTPStatus.BAD_REQUEST, error) if isinstance(error, SluiceError) else error
+    said = refused.as_json(given)
+    return "; ".join(filter(None, (said["message"], said["hint"])))
+
+
+def refusal(refused: Refused, given: str) -> Page:
+    """Return the page of a request that is not answered."""
+    path = Text("Sluice", href="/")
+    return Page(
+        "Sluice", "It can't be shown", [Text(_say(refused, given), "line wrong")], (), "", path
+    )
 
 
 def _explained(asked: Question, rows: Sequence[Row], names: Sequence[str]) -> Listing:
@@ -106,12 +152,6 @@ def _explained(asked: Question, rows: Sequence[Row], names: Sequence[str]) -> Li
     links = [Text("why", href=why([("key", to_text(row[name])) for name in key])) for row in rows]
     cells = [[link, *row] for link, row in zip(links, shown.rows, strict=True)]
     return Listing([("", ""), *shown.columns], cells)
-
-
-def _texts(asked: Question, name: str) -> list[str]:
-    value = asked.get(name)
-    given = value if isinstance(value, list) else [] if value is None else [value]
-    return [str(one).lower() if isinstance(one, bool) else str(one) for one in given]
 
 
 def _changes(asked: Question) -> list[Chapter]:
@@ -175,10 +215,11 @@ def report(asked: Question) -> Answer:
 
 
 HTML = (Format.HTML,)
+READ = Route("", "", table, (*ASKED, CURSOR, COLUMNS))
 PAGES = (
     Route("/", "", pipelines, formats=HTML),
     Route("/pipelines/{table}", "", pipelines, formats=HTML),
-    Route("/tables/{table}", "", table, (*ASKED, CURSOR, COLUMNS), HTML),
+    Route("/tables/{table}", "", table, tuple(TEXTS.values()), HTML),
     Route("/tables/{table}/why", "", row, (KEY, PARTITION, *states.row_parameters()), HTML),
     Route("/plan", "", plan, formats=HTML),
     Route("/report/{table}", "", report, formats=HTML),

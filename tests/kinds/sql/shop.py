@@ -18,6 +18,7 @@ from pyspark.sql.types import StructType
 from tests.support.games import in_depth
 from tests.support.lake import HEAD, Lake, Row, frozen
 
+from sluice.declare.meaning import meant
 from sluice.declare.project import load
 from sluice.declare.table import Table
 from sluice.errors import ConfigError
@@ -177,7 +178,7 @@ def _forms(table: Table) -> set[Form]:
     """The fields, functions, operators and choices of each of a view's parts, by its kind."""
     found, made_by = set[Form](), {part.id: part.kind for part in table.parts}
     for part in table.parts or (table,):
-        text = str(part.spec.model_dump(exclude_unset=True))
+        text = f"{part.spec.model_dump(exclude_unset=True)} {meant(part.spec, frozenset())}"
         chosen = [str(getattr(part.spec, name, "")) for name in ("type", "function")]
         words = {*part.spec.model_fields_set, *chosen, *WORDS.findall(text)}
         inputs = {made_by.get(name, "stored") for name in part.inputs}
