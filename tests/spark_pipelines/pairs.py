@@ -1,6 +1,7 @@
 """DataFrames and queries that say the same, over two streaming tables."""
 
 SOURCES = """
+from decimal import Decimal
 from pyspark import pipelines as dp
 from pyspark.sql import functions as F
 from pyspark.sql.window import Window
@@ -60,6 +61,10 @@ PAIRS = {
     "cast": (
         "o.select(o.amount.cast('string').alias('a'), F.coalesce('price', F.lit(0.5)).alias('p'))",
         "SELECT cast(amount AS STRING) AS a, coalesce(price, cast(0.5 AS DOUBLE)) AS p FROM orders",
+    ),
+    "decimals": (
+        "o.select((F.lit(Decimal('12.40')) + F.lit(Decimal('1E+3'))).alias('d'))",
+        ("SELECT cast('12.40' AS DECIMAL(10,2)) + cast('1000' AS DECIMAL(10,0)) AS d FROM orders"),
     ),
     "group": (
         "o.groupBy('state').agg(F.sum('amount').alias('total'), F.count('*').alias('n'))",

@@ -30,6 +30,7 @@ VIEW = IMPORTS + "@dp.materialized_view\ndef numbers():\n    return "
         ({"a_sql": "\nCREATE TABLE t AS SELECT 1"}, "a.sql:2: a definition file has"),
         ({"a_sql": "CREATE MATERIALIZED VIEW v\nAS"}, "a.sql:2: a query is expected after AS"),
         ({"a_sql": "SET spark.sql.ansi.enabled = false"}, "a.sql:1: spark.sql.ansi.enabled"),
+        ({"a_sql": "SET TIME ZONE 'Europe/Berlin'"}, "a.sql:1: spark.sql.session.timeZone"),
         ({"a_txt": "hello"}, "a.txt:1: a definition is a .py or a .sql file"),
         (
             {
@@ -44,6 +45,20 @@ VIEW = IMPORTS + "@dp.materialized_view\ndef numbers():\n    return "
                 "CREATE MATERIALIZED VIEW b AS SELECT id FROM a"
             },
             "a.sql:1: a cycle: a -> b -> a",
+        ),
+        (
+            {
+                "a_sql": "CREATE MATERIALIZED VIEW `a-b` AS SELECT 1 AS x;\n"
+                "CREATE MATERIALIZED VIEW a_b AS SELECT 2 AS x"
+            },
+            "a.sql:2: its table is named 'a_b', and so is that of 'default.a-b' in ",
+        ),
+        (
+            {
+                "a_sql": "CREATE MATERIALIZED VIEW other.t AS SELECT 1 AS x;\n"
+                "CREATE MATERIALIZED VIEW other_t AS SELECT 2 AS x"
+            },
+            "a.sql:2: its table is named 'other_t', and so is that of 'other.t' in",
         ),
         (
             {"a_sql": "CREATE FLOW f AS INSERT INTO nowhere BY NAME SELECT * FROM STREAM t"},

@@ -90,6 +90,26 @@ def test_a_dataframe_becomes_the_chain_of_the_query_that_says_the_same(
     assert differing == {}
 
 
+EXPRESSIONS = {  # of a DataFrame, and as they are written in its query
+    "F.struct(o.amount.alias('a'), 'day', o.id + 1)": (
+        "STRUCT(orders_1.amount AS a, orders_1.at AS day, orders_1.id + 1)"
+    ),
+    "F.expr('struct(day, amount as b)')": "STRUCT(orders_1.at AS day, orders_1.amount AS b)",
+}
+
+
+def test_an_expression_of_a_dataframe_keeps_its_meaning_as_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = ", ".join(f"({one}).alias('c{n}')" for n, one in enumerate(EXPRESSIONS))
+    view = "@dp.materialized_view\ndef texts():\n"
+    text = f"{SOURCES}{view}    return o.withColumnRenamed('at', 'day').select({shown})\n"
+    found = read_here(write_project(tmp_path, a_py=text), monkeypatch)
+    written = ", ".join(f"{one} AS c{n}" for n, one in enumerate(EXPRESSIONS.values()))
+    assert found["left_out"] == []
+    assert found["sections"]["views"]["texts"]["sql"] == f"SELECT {written} FROM orders AS orders_1"
+
+
 def test_as_many_pairs_are_compared_as_are_claimed() -> None:
     assert len(PAIRS) + len(SHOP_FRAMES) + len(TPCH_FRAMES) >= 60
     assert len(TPCH_FRAMES) >= 10
@@ -117,6 +137,10 @@ def test_parts_that_no_query_says_leave_out_their_view_and_what_reads_it(
         "    return spark.readStream.table('orders').writeStream.foreachBatch(print)\n"
         "@dp.materialized_view\ndef nested():\n"
         "    return o.where('cust in (select cust from customers)')\n"
+        "@dp.materialized_view(spark_conf={'spark.sql.session.timeZone': 'UTC'})\n"
+        "def in_utc():\n    return o\n"
+        "@dp.materialized_view(spark_conf={'spark.sql.session.timeZone': 'Asia/Tokyo'})\n"
+        "def in_tokyo():\n    return o\n"
         "@dp.materialized_view\ndef mistaken():\n    return o.select('amounts')\n"
         "dp.create_sink('out', 'kafka', {})\n"
         "@dp.append_flow(target='out')\ndef to_out():\n    return"
@@ -126,7 +150,7 @@ def test_parts_that_no_query_says_leave_out_their_view_and_what_reads_it(
     shown = [f"{line}: {what}" for _, line, what in found["left_out"]]
     assert [one.split(":")[1].strip() for one in shown] == [
         *("by_udf", "over_it", "sampled", "in_pandas", "with_state", "written", "writer"),
-        *("nested", "mistaken", "out"),
+        *("nested", "in_tokyo", "mistaken", "out"),
     ]
     assert "a Python function (UDF)" in shown[0]
     assert "it reads by_udf, which is left out" in shown[1]
@@ -135,5 +159,6 @@ def test_parts_that_no_query_says_leave_out_their_view_and_what_reads_it(
     assert "start writes to another system" in shown[5]
     assert "DataStreamWriter writes to another system" in shown[6]
     assert "a query inside an expression: join the table" in shown[7]
-    assert "unknown column 'amounts'; did you mean 'amount'?" in shown[8]
+    assert "spark.sql.session.timeZone = Asia/Tokyo: Sluice computes by UTC" in shown[8]
+    assert "unknown column 'amounts'; did you mean 'amount'?" in shown[9]
     assert {*found["sections"]["sources"]} == {"orders", "customers"}

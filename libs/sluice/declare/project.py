@@ -33,7 +33,7 @@ from sluice.declare.settings import (
 )
 from sluice.declare.spark_specs import SparkProject, is_spec, read_spec
 from sluice.declare.stores import S3, explain_misplaced, faults, out_of_reach, scheme_of, store_of
-from sluice.declare.table import Graph
+from sluice.declare.table import Graph, Table
 from sluice.declare.table_spec import TableSpec
 from sluice.errors import ConfigError
 from sluice.language.interval import Interval, IntervalError, Schedule, parse_time, zone
@@ -170,6 +170,11 @@ class Project(Model):
     def resolve(self, path: str) -> str:
         """Resolve a path against the project's root, unless it is absolute or has a scheme."""
         return path if "://" in path else str(self.root / path)
+
+    def declaration(self, table: Table) -> TableSpec:
+        """Return the declaration of a table; of a query, as a whole."""
+        declared: TableSpec = getattr(self.pipelines[table.pipeline], table.section)[table.name]
+        return declared
 
     def address(self, spec: TableSpec) -> str:
         """Return the place of a table's files, up to the first placeholder; '' if it has none."""

@@ -44,21 +44,8 @@ def table(asked: Question) -> Answer:
     stands = next(iter(status(asked.lake.project, [found])), None)
     said = _describe(found, stands) | {"inputs": list(found.inputs)}
     if found.is_view:
-        apart = {"name", "pipeline", "description", "expect"}
-        spec = found.spec.model_dump(
-            mode="json", by_alias=True, exclude_defaults=True, exclude=apart
-        )
-        said |= {"definition": _as_written(spec)}
+        said |= {"definition": asked.lake.project.declaration(found).as_written()}
     return Answer(to_json(said))
-
-
-def _as_written(value: Any) -> Any:
-    """Return a declaration with its expressions as texts."""
-    if isinstance(value, dict):
-        if {"text", "sql"} <= value.keys():
-            return value["text"]
-        return {name: _as_written(one) for name, one in value.items()}
-    return [_as_written(one) for one in value] if isinstance(value, list) else value
 
 
 def _describe(found: Table, stands: TableStatus | None) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from sluice.interpreter.local_session import Service, Session
 from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.language.syntax import Verbatim
 from sluice.spark_pipelines.elements import Changes, Dataset, DatasetKind, Elements, Place, Query
-from sluice.spark_pipelines.statements import StatementMistake, read_statements
+from sluice.spark_pipelines.statements import StatementMistake, read_statements, setting_problem
 
 FILES = (".py", ".sql")
 QUERIES = ("SELECT", "WITH", "VALUES", "FROM", "TABLE", "(")
@@ -99,8 +99,10 @@ class _Registry(GraphElementRegistry):
 
     def register_flow(self, flow: Flow) -> None:
         place, defaults = self._place(flow.source_code_location), self.elements.defaults(self.spec)
+        problems = (setting_problem(key, str(value)) for key, value in flow.spark_conf.items())
         try:
-            query = Query(place, defaults, relation=self._relation(flow))
+            refusal = next(filter(None, problems), "")
+            query = Query(place, defaults, relation=self._relation(flow), refusal=refusal)
         except (MistakenDefinition, PySparkException) as error:
             called = _called_by_user(error, self.root) or str(error).rpartition(" ")[2]
             if not (refusal := next((w for n, w in REFUSED.items() if called.startswith(n)), "")):

@@ -11,6 +11,7 @@ from pyspark.sql.connect.types import proto_schema_to_pyspark_data_type
 from sqlglot import exp
 
 from sluice.interpreter.expressions.expression_tree import split_name
+from sluice.interpreter.expressions.from_protocol import read_decimal
 from sluice.language.syntax import AGGREGATES, Tree, Verbatim, parse_as, render
 
 Find = Callable[[Sequence[str], int | None], Tree]  # a column by its name's parts, and its plan
@@ -112,7 +113,9 @@ class Expressions:
             found = self.find(parts, None)
             if column is tree:
                 return found
-            column.replace(found)
+            of = column.parent
+            is_field = isinstance(of, exp.Anonymous) and of.name.lower() == "struct"
+            column.replace(exp.alias_(found, parts[-1]) if is_field else found)
         return tree
 
     def text(self, found: Any) -> Tree:
@@ -126,6 +129,9 @@ class Expressions:
         if found.is_user_defined_function:
             raise NotTranslated(f"the user-defined function {found.function_name}")
         name, arguments = found.function_name.lower(), self.trees(found.arguments)
+        if name == "struct":
+            pairs = zip(arguments, found.arguments, strict=True)
+            arguments = [_field(tree, argument) for tree, argument in pairs]
         if found.is_distinct:
             return call(name, exp.Distinct(expressions=arguments))
         return _call(name, arguments)
@@ -196,6 +202,18 @@ class Expressions:
         return exp.Bracket(this=child, expressions=[of])
 
 
+def _field(tree: Tree, argument: Any) -> Tree:
+    """Return an argument of `struct` with its field's name; one without a name is col1, col2."""
+    kind = argument.WhichOneof("expr_type")
+    if isinstance(tree, exp.Star):
+        raise NotTranslated("struct of all columns: name them")
+    if kind in ("alias", "unresolved_attribute", "unresolved_extract_value"):
+        return exp.alias_(tree, name_of(argument))
+    if kind == "expression_string" and isinstance(tree, exp.Column):
+        return exp.alias_(tree, name_of(argument))
+    return tree
+
+
 def _call(name: str, arguments: list[Tree]) -> Tree:  # noqa: PLR0911 - one per kind
     """Return a call, or the operator that it stands for."""
     if name in BINARY and len(arguments) == 2:
@@ -241,10 +259,8 @@ def literal(found: Any) -> Tree:  # noqa: PLR0911 - one per kind
         case "string":
             return exp.Literal.string(value)
         case "decimal":
-            digits = value.value.partition(".")[2]
-            scale = value.scale if value.HasField("scale") else len(digits)
-            precision = value.precision if value.HasField("precision") else 38
-            return exp.cast(exp.Literal.string(value.value), f"decimal({precision}, {scale})")
+            text, type_ = read_decimal(value)
+            return exp.cast(exp.Literal.string(text), type_.simpleString(), dialect=Verbatim)
         case "date":
             day = date(1970, 1, 1) + timedelta(days=value)
             return exp.cast(exp.Literal.string(day.isoformat()), "date")

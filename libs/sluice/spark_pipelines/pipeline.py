@@ -47,12 +47,24 @@ class Declarations:
         for setting, value in self.spec.configuration.items():
             if problem := setting_problem(setting, value):
                 self.elements.mistakes.append((Place(self.spec_path.name, 1), problem))
+        self._tell_names_apart()
         for flow in self.elements.flows:
             if self.dataset(flow.target) is None:
                 problem = f"the flow {flow.name!r} has an unknown target {flow.target[-1]!r}"
                 self.elements.mistakes.append((flow.place, problem))
         for name in self.elements.datasets:
             self.ensure(name)
+
+    def _tell_names_apart(self) -> None:
+        """Note each dataset whose table would have the name of another's."""
+        first: dict[str, Dataset] = {}
+        stored = (d for d in self.elements.datasets.values() if d.name[1])
+        for dataset in stored:
+            name = self.tables.name(dataset.name)
+            if (other := first.setdefault(name, dataset)) is not dataset:
+                known = f"{'.'.join(other.name[1:])!r} in {other.place.file}:{other.place.line}"
+                problem = f"its table is named {name!r}, and so is that of {known}: rename one"
+                self.elements.mistakes.append((dataset.place, problem))
 
     def dataset(self, name: FullName) -> Dataset | None:
         """Return the dataset that a full name means: a temporary view by its last part."""

@@ -47,6 +47,7 @@ AS_SPARK_RUNS_HERE = {  # settings that change results, and the value that Sluic
     "spark.sql.casesensitive": "false",
     "spark.sql.session.timezone": "utc",
 }
+UTC = ("utc", "etc/utc", "gmt", "z", "+00:00")
 
 
 class StatementMistake(ValueError):
@@ -60,7 +61,7 @@ class StatementMistake(ValueError):
 def setting_problem(name: str, value: str) -> str:
     """Return why a setting can't be followed; '' if it changes no result."""
     wanted = AS_SPARK_RUNS_HERE.get(name.lower())
-    if wanted is None or value.lower() == wanted:
+    if wanted is None or value.lower() in (UTC if wanted == UTC[0] else (wanted,)):
         return ""
     return f"{name} = {value}: Sluice computes by {wanted.upper()}; leave the setting out"
 
@@ -169,8 +170,11 @@ class _Statement:
         return Query(place, self.defaults, text=text, lines=tuple(text.splitlines()))
 
     def _set(self) -> None:
+        is_zone = self.take("TIME", "ZONE")
         query = self.rest()
         name, equals, value = query.text.partition("=")
+        if is_zone:
+            name, equals, value = "spark.sql.session.timeZone", "=", query.text
         if equals and (problem := setting_problem(name.strip(), value.strip().strip("'\""))):
             raise StatementMistake(query.place, problem)
 

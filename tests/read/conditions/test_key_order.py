@@ -1,5 +1,6 @@
 """The order of keys: null first, mirrored, and bounds that may be of the first columns only."""
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -42,6 +43,13 @@ def test_descending_is_the_exact_mirror(rows):
     table = table_of(sorted(set(rows), key=placed))
     assert KeyOrder(("a", "b")).sort(table).to_pylist() == table.to_pylist()
     assert KeyOrder(("a", "b"), True).sort(table).to_pylist() == table.to_pylist()[::-1]
+
+
+def test_places_of_both_zeros_and_of_all_nans_are_one():
+    nans = np.array([0x7FF8000000000000, 0x7FF8000000000001], np.uint64).view(np.float64)
+    table = pa.table({"a": [0.0, -0.0, None, *nans], "b": ["x"] * 5})
+    assert KeyOrder(("a", "b")).count(table) == 3
+    assert KeyOrder(("a",)).count(pa.table({"a": pa.array([-0.0, 0.0, 1.0], pa.float32())})) == 2
 
 
 @given(st.lists(keys, min_size=1), st.one_of(st.none(), keys), st.one_of(st.none(), keys))

@@ -3,6 +3,7 @@
 from datetime import timedelta
 from tempfile import TemporaryDirectory
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 from hypothesis import given, settings
@@ -66,6 +67,16 @@ def test_of_rows_with_one_key_and_time_none_is_skipped_or_shown_twice(tmp_path):
     page = store.all(limit=3)
     next(page)
     assert [r["what"] for r in store.all(limit=2, after=page.cursor)] == ["1", "2"]
+
+
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_pages_of_keys_with_both_zeros_skip_and_repeat_none(tmp_path, size):
+    columns = [("k", pa.float64()), ("_sluice_nth", pa.int64()), ("what", pa.string())]
+    values = [-1.5, 0.0, -0.0, 0.0, -0.0, 2.0, float("nan"), float("nan")]
+    rows = {"k": values, "_sluice_nth": [0, 3, 2, 1, 0, 0, 1, 0], "what": list("adcbefhg")}
+    write(tmp_path / "t", pa.table(rows, pa.schema(columns)))
+    table = keyed(tmp_path / "t", "k", "_sluice_nth")
+    assert [row["what"] for row in pages(table.all, size)] == list("aebcdfgh")
 
 
 def test_a_cursor_also_stands_behind_batches(tmp_path):

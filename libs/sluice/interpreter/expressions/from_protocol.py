@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
@@ -84,13 +85,20 @@ def _literal(literal: proto.Expression.Literal) -> E.Literal:
     if kind == "null":
         return E.Literal(None, proto_schema_to_pyspark_data_type(literal.null))
     if kind == "decimal":
-        found = literal.decimal
-        _, _, digits = found.value.partition(".")
-        scale = found.scale if found.HasField("scale") else len(digits)
-        unscaled = int(found.value.replace(".", "")) * 10 ** (scale - len(digits))
-        precision = found.precision if found.HasField("precision") else 38
-        return E.Literal(unscaled, T.DecimalType(precision, scale))
+        text, type_ = read_decimal(literal.decimal)
+        _, _, digits = text.partition(".")
+        unscaled = int(text.replace(".", "")) * 10 ** (type_.scale - len(digits))
+        return E.Literal(unscaled, type_)
     raise UnsupportedLocally(f"a literal of kind {kind}")
+
+
+def read_decimal(found: Any) -> tuple[str, T.DecimalType]:
+    """Return a decimal's text and type. The client's type may be too small; a server widens it."""
+    text = f"{Decimal(found.value):f}"
+    _, _, digits = text.partition(".")
+    scale = max(len(digits), found.scale)
+    precision = len(text.lstrip("-0.").replace(".", ""))
+    return text, T.DecimalType(max(precision, found.precision, scale), scale)
 
 
 def _function(found: proto.Expression.UnresolvedFunction) -> E.FunctionCall:

@@ -184,6 +184,16 @@ class KeyOrder:
             keys.append((column, way, at))
         return pc.sort_indices(table, sort_keys=keys)
 
+    def count(self, table: pa.Table) -> int:
+        """Return the number of different places of rows; -0.0 and 0.0 have one, NaNs too."""
+        places = {name: table[name] for name in self.columns}
+        for name, column in places.items():
+            if pa.types.is_floating(column.type):
+                nan = pa.scalar(float("nan"), column.type)
+                places[name] = pc.if_else(pc.is_nan(column), nan, pc.add(column, 0.0))
+        rows = pa.table(places).group_by(list(places), use_threads=False).aggregate([])
+        return int(rows.num_rows)
+
     def _compare(self, values: pa.ChunkedArray, limit: Place) -> tuple[Any, Any]:
         """Return masks of the values before the limit, and of those equal to it."""
         if limit in (FIRST, LAST):

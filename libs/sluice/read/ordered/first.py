@@ -209,8 +209,8 @@ class Candidates:
         if not self.found:
             return
         candidates = pa.concat_tables(self.found)
-        distinct = candidates.group_by(self.lead.columns, use_threads=False).aggregate([]).num_rows
-        order = self.lead if distinct == candidates.num_rows else self.order
+        is_decided = self.lead.count(candidates) == candidates.num_rows
+        order = self.lead if is_decided else self.order
         needed = tuple(dict.fromkeys((*columns, *order.columns)))
         parts = [self._rows(chosen, needed) for chosen in self._by_file(candidates)]
         yield order.sort(pa.concat_tables(parts)).slice(0, self.limit)
