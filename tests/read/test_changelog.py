@@ -1,13 +1,15 @@
 """A table's changelog, and one run's part of it."""
 
+import re
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from deltalake import CommitProperties, DeltaTable
+from deltalake import CommitProperties, DeltaTable, write_deltalake
 from tests.kinds.topk.tables import ranked
 from tests.read.tables import position, project_at, write_table
 
+from sluice.delta.places.lake_layout import layout
 from sluice.errors import HistoryLost, UsageError
 from sluice.read.changelog import Changelog
 from sluice.read.lake import Lake
@@ -121,6 +123,20 @@ def test_a_changelog_whose_first_files_are_deleted_says_where_the_rest_begins(pr
     )
     assert "--from-version 1;" in lost.value.hint
     assert changes_of(project, from_version=1)[:2] == UPDATES[:2]
+
+
+def test_a_table_whose_feed_began_later_says_from_which_version_it_has_one(tmp_path):
+    project = project_at(tmp_path)
+    first = ranked([("DELI", 1, "9.50", 1)])
+    uri = layout(project).uri("shop.leaders")
+    write_deltalake(uri, first, commit_properties=committed(1, "monday"))
+    DeltaTable(uri).alter.set_table_properties({"delta.enableChangeDataFeed": "true"})
+    merge(uri, ranked([("DELI", 1, "7.00", 1)]), 2, "tuesday")
+    with pytest.raises(HistoryLost) as lost:
+        changes_of(project)
+    assert lost.value.message == "'leaders' had no change feed at version 0"
+    (first,) = re.findall(r"--from-version (\d+)$", lost.value.hint)
+    assert [row[0] for row in changes_of(project, from_version=int(first))] == [2, 2]
 
 
 def test_versions_that_the_log_has_lost_are_a_named_error(project, tmp_path):

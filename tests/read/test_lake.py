@@ -47,6 +47,10 @@ def test_importing_sluice_imports_nothing_heavy():
         (lambda lake: lake.top("totals"), UsageError, "top reads tables of kind topk"),
         (lambda lake: lake.table("totals", version=5), UsageError, "the newest version is 0"),
         (lambda lake: lake.table("totals", version=10**17), UsageError, "there is none yet"),
+        (lambda lake: lake.table("totals", version=-1), UsageError, "-1 is not a version"),
+        (lambda lake: lake.table("totals", version="1"), UsageError, "'1' is not a version"),
+        (lambda lake: lake.why_not("totals"), UsageError, "no row of 'totals' is named"),
+        (lambda lake: lake.why("totals"), UsageError, "give"),
     ],
 )
 def test_what_can_not_be_opened_says_what_to_do(config, ask, error, message):

@@ -264,6 +264,7 @@ def test_answers_are_described(visit: Visitor, here: Reader) -> None:
     assert spec["openapi"] == "3.1.0"
     rows = spec["paths"]["/v1/tables/{table}/rows"]["get"]
     assert {"where", "cursor", "as_of"} <= {one["name"] for one in rows["parameters"]}
+    assert "/metrics, /healthz and, for people, the pages" in spec["info"]["description"]
     page = client.get("/v1/docs")
     assert "default-src 'none'" in page.headers["Content-Security-Policy"]
     assert "<script" not in page.text

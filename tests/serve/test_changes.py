@@ -114,8 +114,9 @@ def test_a_dropped_table_ends_its_streams(shop: Landed) -> None:
     streams = [stream_of(shop, "tied") for _ in range(2)]
     (last, _), *_ = [event for stream in streams for event in drain(stream)][::-1]
     drop(shop.project, "shop.tied", event(1)["at"], at_once=True)
-    with pytest.raises(Refused, match="was dropped"):
+    with pytest.raises(Refused, match="was dropped") as refused:
         next(streams[0])
+    assert refused.value.hint == "once it is created again, begin without a place"
     shop.advance("tied")
     with pytest.raises(Refused, match="was dropped"):
         next(streams[1])

@@ -98,6 +98,24 @@ MISTAKES: dict[str, Callable[[Any], Any]] = {
     "why-not of a column": lambda lake: lake.why_not("best", partition={"no": 1}),
     "key": lambda lake: lake.table("events").get("x"),
     "key with slashes": lambda lake: lake.table("events").get("/a/b"),
+    "number for a text": lambda lake: lake.table("sums").get(2, 7),
+    "bytes for a text": lambda lake: lake.table("sums").range(key_from=(2, b"a")),
+    "text for a number": lambda lake: lake.table("sums").range(key_to=("2", "x")),
+    "truth for a number": lambda lake: lake.window("visits").fetch(key=True),
+    "no key": lambda lake: lake.table("events").get(()),
+    "no bound": lambda lake: lake.table("events").range(key_from=()),
+    "no key of a store": lambda lake: lake.window("visits").fetch(key=()),
+    "nested bound": lambda lake: lake.table("events").range(key_from=((1,),)),
+    "no column": lambda lake: lake.table("events").all(columns=[""]),
+    "columns in one text": lambda lake: lake.table("events").all(columns="id,user"),
+    "columns of no names": lambda lake: lake.table("events").read(columns=5),
+    "no table": lambda lake: lake.table(""),
+    "address": lambda lake: lake.table("a/b"),
+    "junk": lambda lake: lake.at("junk"),
+    "broken text": lambda lake: lake.table("sums").get(2, "\ud800"),
+    "broken condition": lambda lake: lake.table("sums").all(where="what = '\ud800'"),
+    "broken table": lambda lake: lake.table("\ud800"),
+    "version below 0": lambda lake: lake.table("events", version=-1),
     "half a key": lambda lake: lake.table("sums").get(1),
     "column": lambda lake: list(lake.table("events").all(columns=["nope"])),
     "condition": lambda lake: list(lake.table("events").all(where="java_method('a')")),
@@ -115,7 +133,7 @@ def test_a_mistake_is_that_of_open(here: Reader, remote: Remote, read: str) -> N
     with pytest.raises(UsageError) as found:
         MISTAKES[read](remote)
     assert type(found.value) is type(expected.value)
-    if read != "argument":  # of a request, it is a parameter
+    if read not in ("argument", "broken condition", "version below 0"):  # of a request
         assert found.value.message.replace("shop.", "") == expected.value.message
     assert not re.search("`sluice (?!run)| --", str(found.value)), "a command of another machine"
 

@@ -7,6 +7,7 @@ import math
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 
+import pyarrow.csv
 import pytest
 
 from sluice.terminal.output import Format, to_json, write_record, write_rows
@@ -37,6 +38,26 @@ def test_csv_is_rfc_4180(capsys):
     read = list(csv.DictReader(io.StringIO(out, newline="")))
     assert json.loads(read[0]["list"]) == [1, {"x": None}]
     assert read[1]["money"] == ""
+
+
+def test_csv_distinguishes_an_empty_text_from_null(capsys):
+    rows = [
+        {"name": "", "money": None, "n": 7, "list": 'a,"b"\r\n'},
+        {"name": None, "money": Decimal("1.5"), "n": None, "list": ""},
+        {"name": "x", "money": None, "n": None, "list": "y"},
+    ]
+    out = written(capsys, rows, Format.CSV)
+    options = pyarrow.csv.ConvertOptions(strings_can_be_null=True, quoted_strings_can_be_null=False)
+    parsing = pyarrow.csv.ParseOptions(newlines_in_values=True)
+    source = io.BytesIO(out.encode())
+    read = pyarrow.csv.read_csv(source, convert_options=options, parse_options=parsing)
+    assert [(row["name"], row["list"]) for row in read.to_pylist()] == [
+        ("", 'a,"b"\r\n'),
+        (None, ""),
+        ("x", "y"),
+    ]
+    write_rows([{"k": None}, {"k": "a"}], ["k"], Format.CSV)
+    assert capsys.readouterr().out == 'k\r\n""\r\na\r\n'
 
 
 def test_tuples_in_csv_are_json_too(capsys):

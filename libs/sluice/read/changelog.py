@@ -31,6 +31,7 @@ from sluice.read.stored.snapshot import Snapshot, open_delta
 
 IS_NEW = "_is_new"
 UNREADABLE = (DeltaError, pa.ArrowException)
+NO_FEED = "does not have change data enabled"  # in delta-rs's error
 LAST_RUNS = 5  # listed if an unknown one was requested
 CHANGE_FIELDS = (pa.field(CHANGE_TYPE, pa.string()), pa.field(COMMIT_VERSION, pa.int64()))
 
@@ -185,6 +186,12 @@ class Changelog:
         try:
             feed = self._read_feed(version)
         except UNREADABLE as error:
+            if NO_FEED in str(error):
+                first = self._first_readable(version)
+                raise HistoryLost(
+                    f"{self.snapshot.name!r} had no change feed at version {version}",
+                    hint=f"it has one from version {first} on: ask for --from-version {first}",
+                ) from None
             is_deleted = "not found" in str(error)
             why = "their files are deleted" if is_deleted else f"{error}"
             raise self._lost(

@@ -122,6 +122,9 @@ def absent_of(changelog: Changelog, given: Given) -> tuple[KeyRange, ...]:
     For a place, they are the ranges of its partition. Raises UsageError for an invalid name.
     """
     table = changelog.table
+    if given == Given():
+        what = f"no row of {table.name!r} is named"
+        raise UsageError(what, hint="give its key, or a partition")
     if given.is_key and given.has_key:
         if not table.key.names:
             raise UsageError(

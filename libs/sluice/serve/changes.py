@@ -21,7 +21,7 @@ from sluice.read.stored.scan import Touched
 from sluice.read.stored.snapshot import NotBuilt
 from sluice.serve.answers import Answer, Page, Refused, to_json
 from sluice.serve.questions import Question, refuse
-from sluice.serve.reads import AGAIN, incarnation, uris_of
+from sluice.serve.reads import incarnation, uris_of
 
 AT_ONCE = 1_000  # events that are made at a time
 WRITTEN = re.compile(r"(?P<made>[0-9a-f]{12})\.(?P<version>\d{1,18})(\.(?P<number>\d{1,18}))?")
@@ -164,5 +164,6 @@ def events(asked: Question, after: str | None) -> Iterator[bytes]:
             if followed.is_there:
                 raise
         if not followed.is_there:
-            raise Refused(HTTPStatus.GONE, f"{asked.address} was dropped", AGAIN)
+            hint = "once it is created again, begin without a place"
+            raise Refused(HTTPStatus.GONE, f"{asked.address} was dropped", hint)
         yield b""

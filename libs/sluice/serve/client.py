@@ -9,6 +9,7 @@ failure that the server did not foresee is a SluiceError.
 import http.client
 import json
 import os
+import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -24,8 +25,10 @@ import pyarrow as pa
 
 from sluice.declare.table import UnknownTable
 from sluice.errors import ConfigError, HistoryLost, Retryable, SluiceError, UsageError
+from sluice.language.interval import parse_time
 from sluice.language.names import Row
 from sluice.read.conditions.key_order import Key, KeyColumns
+from sluice.read.conditions.values import check_columns, type_name
 from sluice.read.ordered.rows import Rows, check_limit
 from sluice.read.stored.scan import Touched
 from sluice.read.stored.snapshot import NotBuilt, SnapshotExpired
@@ -37,6 +40,15 @@ TOKEN = "SLUICE_TOKEN"  # the variable that has it
 ARROW, EVENTS = "application/vnd.apache.arrow.stream", "text/event-stream"
 TYPES = (UnknownTable, NotBuilt, SnapshotExpired, ConfigError, HistoryLost, UsageError, Retryable)
 STATUSES: Mapping[int, type[SluiceError]] = {410: HistoryLost, 429: Retryable, 500: SluiceError}
+ADDRESSED = re.compile(r"[^/\ud800-\udfff]+")  # names that an address can have
+SCALARS = {  # types of keys, by their names
+    type_name(kind): kind
+    for kind in (
+        *(pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64()),
+        *(pa.bool_(), pa.string(), pa.binary(), pa.date32()),
+        *(pa.timestamp("us", "UTC"), pa.timestamp("us")),
+    )
+}
 Query = Sequence[tuple[str, Any]]
 
 
@@ -53,7 +65,8 @@ class Remote:
     _known: local = field(default_factory=local, repr=False, compare=False)
 
     def at(self, moment: str | datetime) -> "Remote":
-        """Return the lake as of a moment."""
+        """Return the lake as of a moment. Raises IntervalError for what is no time."""
+        parse_time(moment)
         return Remote(self.url, self.token, to_text(moment))
 
     def tables(self) -> list[dict[str, Any]]:
@@ -180,7 +193,10 @@ class Remote:
             self._known.connection = make(parts.hostname, parts.port, timeout=SECONDS)
         connection = self._known.connection
         token = {"Authorization": f"Bearer {self.token}"} if self.token else {}
-        address = f"{parts.path.rstrip('/')}{path}?{urlencode(query)}"
+        try:
+            address = f"{parts.path.rstrip('/')}{path}?{urlencode(query)}"
+        except UnicodeEncodeError as error:
+            raise UsageError(f"{error.object!r} is no text of UTF-8") from None
         try:
             connection.request("GET", address, headers={**headers, **token})
             response = connection.getresponse()
@@ -298,7 +314,10 @@ class Handle:
     @property
     def key(self) -> KeyColumns:
         """Key columns that a reader can name; of rows by key and time, without the time."""
-        return KeyColumns.of(self.name, self.about[self.KEY], self.schema)
+        names, types = self.about[self.KEY], self.about["columns"]
+        if not {types[name] for name in names} <= SCALARS.keys():
+            return KeyColumns.of(self.name, names, self.schema)
+        return KeyColumns(self.name, tuple(names), tuple(SCALARS[types[name]] for name in names))
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -322,11 +341,20 @@ class Handle:
         after: str | None = None,
         **how: Any,
     ) -> RemoteRows:
-        names = [columns] if isinstance(columns, str) else columns or ()
+        every = list(self.about["columns"])
+        names = () if columns is None else check_columns(self.name, columns, every)
         given = [(name, to_text(value)) for name, value in how.items() if value is not None]
         chosen = [("columns", name) for name in names]
         whole = [*query, *given, *chosen, *self._version()]
         return RemoteRows(self, whole, check_limit(limit), after)
+
+    def _texts(self, name: str, key: Key) -> list[tuple[str, str]]:
+        """Return the parameters of a key or a bound. Raises UsageError if it does not fit."""
+        if key is None:
+            return []
+        if self.key.names:
+            self.key.check_key(key)
+        return [(name, to_text(v)) for v in (key if isinstance(key, tuple | list) else (key,))]
 
     def _version(self) -> list[tuple[str, Any]]:
         return [("version", self.version)] if self.about["is_stored"] else self.lake.pinned(None)
@@ -352,12 +380,12 @@ class RemoteTable(Handle):
         """Return the row of that key, given in order or by columns; None if there is none."""
         values = self.key.read_values(key, named) if named or not key else key
         nested = len(values) == 1 and isinstance(values[0], tuple | list)
-        query = _texts("key", values[0] if nested else values)
+        query = self._texts("key", values[0] if nested else values)
         return next(self._rows([("order", "key"), *query]), None)
 
     def range(self, *, key_from: Key = None, key_to: Key = None, **how: Any) -> Rows:
         """Return the rows from `key_from` to `key_to`, both included, in key order."""
-        keys = [*_texts("key_from", key_from), *_texts("key_to", key_to)]
+        keys = [*self._texts("key_from", key_from), *self._texts("key_to", key_to)]
         backward = [("backward_iteration", "true")] if self.backward_iteration else []
         return self._rows([("order", "key"), *backward, *keys], **how)
 
@@ -384,7 +412,7 @@ class RemoteStore(Handle):
         named = {"time_from": "from", "time_to": "to"}
         how = {named.get(name, name): value for name, value in times.items()}
         keys = {"key": key, "key_from": key_from, "key_to": key_to}
-        query = [pair for name, value in keys.items() for pair in _texts(name, value)]
+        query = [pair for name, value in keys.items() for pair in self._texts(name, value)]
         return self._rows([("order", "time"), *query], **how)
 
     fetch_all = fetch
@@ -420,13 +448,9 @@ class RemoteRanking:
 
 
 def _path(name: str) -> str:
+    if not ADDRESSED.fullmatch(name):
+        raise UnknownTable(f"unknown table {name!r}")
     return f"/v1/tables/{quote(name, safe='')}"
-
-
-def _texts(name: str, key: Key) -> list[tuple[str, str]]:
-    if key is None:
-        return []
-    return [(name, to_text(v)) for v in (key if isinstance(key, tuple | list) else (key,))]
 
 
 def _refusal(status: int, body: bytes) -> dict[str, Any]:

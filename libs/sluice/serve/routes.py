@@ -34,7 +34,8 @@ TYPES = {str: "string", int: "integer", bool: "boolean"}
 ABOUT = (
     "Reads of the tables. A page of rows has a cursor, which continues at the same version. "
     "In JSON, decimals, times, dates and bytes (base64) are texts; Arrow keeps the types. "
-    r"A key's value \N is null; a value that begins with a backslash is written with one more."
+    r"A key's value \N is null; a value that begins with a backslash is written with one more. "
+    "Besides these, there are /metrics, /healthz and, for people, the pages from / on."
 )
 WHICH_ROW = (KEY, PARTITION, Parameter("rows", "Rows to show of each table.", int), VERSION)
 WHEN = Parameter("when", "Column whose last change is meant.")

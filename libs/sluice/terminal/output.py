@@ -37,6 +37,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 Row = Mapping[str, Any]
+QUOTED = re.compile('[",\r\n]')  # in a field of CSV
 PLAIN = re.compile(r"[\w ().%-]*")  # a head in which rich finds neither markup nor emoji
 
 
@@ -160,11 +161,26 @@ def _write_json_lines(rows: Iterator[Row], columns: Sequence[str]) -> None:
 
 
 def write_csv(rows: Iterator[Row], columns: Sequence[str], file: TextIO | None = None) -> None:
-    """Write RFC 4180: CRLF, doubled quotes; null is empty, nested values are JSON."""
-    writer = csv.writer(file or sys.stdout)
+    """Write RFC 4180: CRLF, doubled quotes; nested values are JSON.
+
+    Null is empty, and an empty text is quoted. The null of a single column is quoted, too: readers
+    skip empty lines.
+    """
+    file = file or sys.stdout
+    writer = csv.writer(file)
     writer.writerow(columns)
     for row in rows:
-        writer.writerow([_field(row.get(column)) for column in columns])
+        values = [row.get(column) for column in columns]
+        fields = [*map(_field, values)]
+        if "" in values:
+            file.write(",".join(map(_quote, values, fields)) + "\r\n")
+        else:
+            writer.writerow(fields)
+
+
+def _quote(value: Any, field: str) -> str:
+    is_plain = value is None or (field and not QUOTED.search(field))
+    return field if is_plain else '"{}"'.format(field.replace('"', '""'))
 
 
 def _field(value: Any) -> str:

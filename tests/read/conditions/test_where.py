@@ -228,6 +228,7 @@ def test_a_number_of_any_size_is_compared_exactly(kind, number):
         ("i = ", "does not parse"),
         ("i = 1; drop table t", "does not parse|does not support"),
         ("", "does not parse"),
+        ("s = '\ud800'", "is no text of UTF-8"),
         ("ii = 1", "unknown column 'ii'; did you mean 'i'"),
         ("_sluice_id = 'x'", "unknown column '_sluice_id'"),
         ("i = 'x'", "'x' does not compare with column 'i' "),

@@ -87,7 +87,10 @@ def syntax_tree(text: str) -> exp.Expr:
     if not isinstance(text, str):
         raise UsageError(f"where must be a text, not {text!r}", hint=ACCEPTED)
     try:
+        text.encode()
         return sqlglot.parse_one(text, dialect="spark").transform(_join_path)
+    except UnicodeEncodeError:
+        raise UsageError(f"where {text!r} is no text of UTF-8", hint=ACCEPTED) from None
     except (SqlglotError, RecursionError) as error:
         reason = reason_of(error)
         raise UsageError(f"where {text!r} does not parse: {reason}", hint=ACCEPTED) from None

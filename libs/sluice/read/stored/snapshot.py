@@ -207,8 +207,12 @@ class Snapshot:
     ) -> "Snapshot":
         """Return the table at `uri`, at its head or at `version`.
 
-        `build` is the command that makes it. Of each version, the last snapshot is kept.
+        `build` is the command that makes it. Of each version, the last snapshot is kept. Raises
+        UsageError for a version that the table can't have.
         """
+        if version is not None and (type(version) is not int or version < 0):
+            hint = "a version is a whole number, from 0 on"
+            raise UsageError(f"{version!r} is not a version of table {name!r}", hint=hint)
         commit = commit_of(uri, version)
         if (known := _snapshots.find(commit)) is not None and known.name == name:
             return known
