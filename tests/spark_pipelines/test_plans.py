@@ -162,3 +162,30 @@ def test_parts_that_no_query_says_leave_out_their_view_and_what_reads_it(
     assert "spark.sql.session.timeZone = Asia/Tokyo: Sluice computes by UTC" in shown[8]
     assert "unknown column 'amounts'; did you mean 'amount'?" in shown[9]
     assert {*found["sections"]["sources"]} == {"orders", "customers"}
+
+
+def test_a_dataset_is_left_out_if_its_rows_have_other_columns_than_its_schema(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = SOURCES + (
+        "import pyspark.sql.types as T\n"
+        "def declare(name, schema):\n"
+        "    dp.materialized_view(name=name, schema=schema)(lambda: o.select('id', 'state'))\n"
+        "declare('same', 'state STRING, id LONG')\n"
+        "declare('typed', T.StructType([T.StructField('id', T.IntegerType())]))\n"
+        "@dp.table(schema='id INT')\ndef raw():\n"
+        "    return spark.readStream.schema('id BIGINT').json('landing/raw')\n"
+    )
+    queries = """\
+    CREATE MATERIALIZED VIEW alike (id BIGINT NOT NULL COMMENT 'a, b') AS SELECT id FROM orders;
+    CREATE MATERIALIZED VIEW wider (id BIGINT, n INT) AS SELECT id FROM orders;
+    """
+    found = read_here(write_project(tmp_path, a_py=text, b_sql=queries), monkeypatch)
+    differ = "its schema and its rows differ:"
+    assert [what for _, _, what in found["left_out"]] == [
+        f"typed: {differ} id is INT there, BIGINT here",
+        f"raw: {differ} id is INT there, BIGINT here",
+        f"wider: {differ} n is INT there, missing here",
+    ]
+    assert found["left_out"][2][:2] == ["transformations/b.sql", 2]
+    assert {*found["sections"]["views"]} == {"same", "alike"}

@@ -23,6 +23,7 @@ from pyspark.pipelines.output import MaterializedView, Output, Sink, StreamingTa
 from pyspark.sql.connect import proto
 from pyspark.sql.connect.dataframe import DataFrame
 from pyspark.sql.connect.session import SparkSession
+from pyspark.sql.types import StructType
 
 from sluice.interpreter.local_session import Service, Session
 from sluice.interpreter.refusals import UnsupportedLocally
@@ -95,7 +96,10 @@ class _Registry(GraphElementRegistry):
             kind = "materialized view" if is_view else "streaming table"
         place = self._place(output.source_code_location)
         name = self.elements.defaults(self.spec).name(output.name, kind)
-        self.elements.add(Dataset(name, kind, place, output.comment or ""))
+        given = getattr(output, "schema", None) or ""
+        if isinstance(given, StructType):
+            given = ", ".join(f"`{f.name}` {f.dataType.simpleString()}" for f in given)
+        self.elements.add(Dataset(name, kind, place, output.comment or "", given))
 
     def register_flow(self, flow: Flow) -> None:
         place, defaults = self._place(flow.source_code_location), self.elements.defaults(self.spec)

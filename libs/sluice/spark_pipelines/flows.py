@@ -18,6 +18,7 @@ from sluice.delta.log.opened import exists
 from sluice.interpreter.expressions.from_protocol import schema_of
 from sluice.language.names import NAME, unknown
 from sluice.language.syntax import Tree, Verbatim, reason_of
+from sluice.language.typed.types import read_columns
 from sluice.spark_pipelines.delivered import declared_columns, declared_topic
 from sluice.spark_pipelines.elements import Dataset, FullName, Query
 from sluice.spark_pipelines.expressions import Expressions, call
@@ -209,6 +210,8 @@ class FlowReader(Tables):
         flows = [one for one in self.tables.elements.flows if one.target == self.flow.target]
         is_all = self._is_bare and len(flows) == 1
         is_all = is_all and target is not None and target.kind == "streaming table"
+        if is_all and target:
+            self.tables.check_schema(target, dict(read_columns(fields["schema"])))
         comment, name = target.comment if target else "", f"{own}_{suffix}"
         place = self.flow.place
         return self.tables.read_once(

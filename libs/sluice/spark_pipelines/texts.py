@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from sluice.language.names import NAME
 from sluice.language.syntax import Tree, Verbatim
+from sluice.language.typed.types import canonical
 from sluice.spark_pipelines.expressions import is_aggregated
 
 
@@ -15,6 +16,13 @@ def table_name(parts: Iterable[str]) -> str:
     """Return a name that a table or column may have."""
     name = re.sub(r"[^a-z0-9]+", "_", "_".join(parts).lower()).strip("_")
     return name if NAME.fullmatch(name) else f"t_{name}"
+
+
+def declared_types(ddl: str) -> dict[str, str]:
+    """Return the columns of DDL with their types. Raises SqlglotError, ValueError."""
+    tree = sqlglot.parse_one(f"CREATE TABLE t ({ddl})", dialect="spark")
+    found = (c for c in tree.this.expressions if isinstance(c, exp.ColumnDef))
+    return {table_name([c.name]): canonical(c.args["kind"].sql("spark")) for c in found}
 
 
 def parsed(text: str) -> exp.Query:
