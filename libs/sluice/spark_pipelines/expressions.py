@@ -259,8 +259,8 @@ def literal(found: Any) -> Tree:  # noqa: PLR0911 - one per kind
         case "string":
             return exp.Literal.string(value)
         case "decimal":
-            text, type_ = read_decimal(value)
-            return exp.cast(exp.Literal.string(text), type_.simpleString(), dialect=Verbatim)
+            digits, of = read_decimal(value)
+            return exp.cast(exp.Literal.string(digits), of.simpleString(), dialect=Verbatim)
         case "date":
             day = date(1970, 1, 1) + timedelta(days=value)
             return exp.cast(exp.Literal.string(day.isoformat()), "date")

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from itertools import chain, count
 
 import sqlglot
 from sqlglot import exp
@@ -65,6 +66,39 @@ def without_streams(text: str) -> tuple[str, dict[int, dict[str, str]]]:
 
 def _blank(text: str, begin: int, end: int) -> str:
     return text[:begin] + re.sub(r"[^\n]", " ", text[begin:end]) + text[end:]
+
+
+def part_of_with(table: exp.Table) -> exp.CTE | None:
+    """Return the part of a WITH that a table's name means. Parts see those before them."""
+    below: Tree = table
+    while not (table.db or below.parent is None):
+        above = below.parent
+        parts = above.expressions if isinstance(above, exp.With) else []
+        if parts:
+            parts = parts[: [id(part) for part in parts].index(id(below))]
+        elif (with_ := above.args.get("with_")) and with_ is not below:
+            parts = with_.expressions
+        for part in parts:
+            if part.alias.lower() == table.name.lower():
+                return part  # type: ignore[no-any-return]
+        below = above
+    return None
+
+
+def names_in(text: str) -> set[str]:
+    """Return the names of a query's tables, and of the parts of its WITH."""
+    tree = parsed(text)
+    tables = {table.name.lower() for table in tree.find_all(exp.Table)}
+    return tables | {part.alias.lower() for part in tree.find_all(exp.CTE)}
+
+
+def free_name(name: str, taken: set[str]) -> str:
+    """Return a name that is not taken, and note it."""
+    plain = table_name([name])
+    numbered = (f"{plain}_{n}" for n in count(1))
+    free = next(n for n in chain([name.lower()], numbered) if n not in taken)
+    taken.add(free)
+    return free
 
 
 def with_views(text: str, views: dict[str, str]) -> str:
