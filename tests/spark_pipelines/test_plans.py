@@ -94,6 +94,16 @@ EXPRESSIONS = {  # of a DataFrame, and as they are written in its query
     "F.struct(o.amount.alias('a'), 'day', o.id + 1)": (
         "STRUCT(orders_1.amount AS a, orders_1.at AS day, orders_1.id + 1)"
     ),
+    "o.amount.try_cast('int')": "TRY_CAST(orders_1.amount AS INT)",
+    "o.amount.isNull() == o.price.isNull()": (
+        "(orders_1.amount IS NULL) = (orders_1.price IS NULL)"
+    ),
+    "(o.amount > 1) == F.lit(True)": "(orders_1.amount > 1) = TRUE",
+    "o.amount.isin(1, 2) == o.id.between(1, 2)": (
+        "(orders_1.amount IN (1, 2)) = (orders_1.id >= 1 AND orders_1.id <= 2)"
+    ),
+    "F.lit(float('nan'))": "CAST('nan' AS DOUBLE)",
+    "F.lit(float('-inf'))": "CAST('-inf' AS DOUBLE)",
     "F.expr('struct(day, amount as b)')": "STRUCT(orders_1.at AS day, orders_1.amount AS b)",
 }
 
