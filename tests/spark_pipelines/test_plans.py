@@ -156,11 +156,12 @@ def test_parts_that_no_query_says_leave_out_their_view_and_what_reads_it(
         "@dp.append_flow(target='out')\ndef to_out():\n    return"
         " spark.readStream.table('orders')\n"
     )
-    found = read_here(write_project(tmp_path, a_py=text), monkeypatch)
+    query = "CREATE MATERIALIZED VIEW several AS SELECT posexplode(tags) AS (n, t) FROM customers"
+    found = read_here(write_project(tmp_path, a_py=text, b_sql=query), monkeypatch)
     shown = [f"{line}: {what}" for _, line, what in found["left_out"]]
     assert [one.split(":")[1].strip() for one in shown] == [
         *("by_udf", "over_it", "sampled", "in_pandas", "with_state", "written", "writer"),
-        *("nested", "in_tokyo", "mistaken", "out"),
+        *("nested", "in_tokyo", "mistaken", "out", "several"),
     ]
     assert "a Python function (UDF)" in shown[0]
     assert "it reads by_udf, which is left out" in shown[1]
@@ -171,6 +172,7 @@ def test_parts_that_no_query_says_leave_out_their_view_and_what_reads_it(
     assert "a query inside an expression: join the table" in shown[7]
     assert "spark.sql.session.timeZone = Asia/Tokyo: Sluice computes by UTC" in shown[8]
     assert "unknown column 'amounts'; did you mean 'amount'?" in shown[9]
+    assert "POSEXPLODE(tags) AS (n, t): write it as a LATERAL VIEW" in shown[11]
     assert {*found["sections"]["sources"]} == {"orders", "customers"}
 
 

@@ -283,15 +283,22 @@ class FlowReader(Tables):
         made = (Column(name, exp.column(name)) for name in columns)
         return plans.from_query(parsed(text), made, columns)
 
-    def over_tables(self, text: str, views: dict[str, Rows]) -> str:
-        """Return a query with its tables named as in the pipeline, and views in its WITH."""
-        bare, streams = without_streams(text)
+    def _tree_of(self, text: str) -> exp.Query:
         try:
-            tree = sqlglot.parse_one(bare, dialect=Verbatim)
+            tree = sqlglot.parse_one(text, dialect=Verbatim)
         except (SqlglotError, RecursionError) as error:
             raise Refused(f"can't read the query: {reason_of(error)}", self.flow.place) from None
         if not isinstance(tree, exp.Query):
             raise Refused("a query is expected: SELECT, or WITH", self.flow.place)
+        if several := tree.find(exp.Aliases):
+            problem = f"{several.sql(dialect=Verbatim)}: write it as a LATERAL VIEW"
+            raise Refused(problem, self.flow.place)
+        return tree
+
+    def over_tables(self, text: str, views: dict[str, Rows]) -> str:
+        """Return a query with its tables named as in the pipeline, and views in its WITH."""
+        bare, streams = without_streams(text)
+        tree = self._tree_of(bare)
         clauses = {name for name, value in tree.args.items() if value} - {"expressions", "from_"}
         is_all = isinstance(tree, exp.Select) and tree.is_star and not clauses
         self._is_bare = bool(self.flow.text) and is_all

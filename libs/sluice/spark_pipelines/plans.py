@@ -177,10 +177,26 @@ class Plans:
 
     def project(self, plan: Any) -> Rows:
         rows = self._input(plan)
-        columns = [c for expression in plan.expressions for c in self._shown(rows, expression)]
+        source, columns = rows.source.copy(), list[Column]()
+        for expression in plan.expressions:
+            if names := _several_names(expression):
+                columns += self._spread(source, Expressions(rows.find).tree(expression), names)
+            else:
+                columns += self._shown(rows, expression)
         if any(is_aggregated(column.tree) for column in columns):
             return self._grouped(rows, [], columns)
-        return replace(rows, columns=tuple(columns))
+        found = replace(rows, source=source, columns=tuple(columns))
+        return self.nest(found) if source.args.get("laterals") else found
+
+    def _spread(self, source: exp.Select, tree: Tree, names: Sequence[str]) -> list[Column]:
+        """Add a function that gives several columns to a FROM; return its columns."""
+        name, shown = f"l_{next(self.numbers)}", [*map(exp.to_identifier, names)]
+        is_outer = tree.name.lower().endswith("_outer")
+        tree.set("this", tree.name.lower().removesuffix("_outer"))
+        alias = exp.TableAlias(this=exp.to_identifier(name), columns=shown)
+        lateral = exp.Lateral(this=tree, view=True, outer=is_outer, alias=alias)
+        source.append("laterals", lateral)
+        return [Column(one, exp.column(one, name)) for one in names]
 
     def _shown(self, rows: Rows, expression: Any) -> Iterator[Column]:
         """Yield the columns that an expression of a select shows."""
@@ -446,6 +462,15 @@ _JOINS = {
     "left_semi": "left semi",
     "left_anti": "left anti",
 }
+
+
+def _several_names(expression: Any) -> list[str]:
+    """Return the names of an expression that gives several columns; else nothing."""
+    is_alias = expression.WhichOneof("expr_type") == "alias"
+    function = (expression.alias.expr if is_alias else expression).unresolved_function
+    names = [*expression.alias.name] if is_alias else ["pos", "col"]
+    is_numbered = function.function_name.lower() in ("posexplode", "posexplode_outer")
+    return names if is_numbered or (is_alias and len(names) > 1) else []
 
 
 def _using(left: Rows, right: Rows, names: list[str], type_: str) -> Iterator[Column]:
