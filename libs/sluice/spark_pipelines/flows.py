@@ -80,7 +80,7 @@ class FlowReader(Tables):
             return self.over_tables(self.flow.text, {})
         if relation is not None and relation.WhichOneof("rel_type") == "sql":
             return self.over_tables(relation.sql.query, {})
-        return sql(self.rows().query)
+        return sql(self.rows().stored())
 
     def rows(self) -> Rows:
         """Return the flow's rows."""

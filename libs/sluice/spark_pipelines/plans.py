@@ -19,7 +19,7 @@ from sqlglot import exp
 
 from sluice.interpreter.expressions.expression_tree import split_name
 from sluice.interpreter.expressions.from_protocol import schema_of
-from sluice.language.names import unknown
+from sluice.language.names import check_name, unknown
 from sluice.language.syntax import Tree, Verbatim
 from sluice.spark_pipelines.expressions import (
     Expressions,
@@ -39,7 +39,8 @@ UNNAMED = frozenset({"explode", "explode_outer", "posexplode", "posexplode_outer
 class Column:
     """A column: Spark's name of it, its expression over the rows' FROM, and what may name it.
 
-    `type`: as the table that it comes from declares it, if it is one's.
+    `type`: as the table that it comes from declares it, if it is one's. `is_given`: the author
+    chose the name, so a table must have it as it is.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Column:
     plans: frozenset[int] = frozenset()
     aliases: frozenset[str] = frozenset()
     type: str = ""
+    is_given: bool = False
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,14 @@ class Rows:
         for condition in self.where:
             query = query.where(condition.copy(), copy=False)
         return query
+
+    def stored(self) -> exp.Select:
+        """Return the SELECT of a table's rows. Raises NotTranslated for a name that none has."""
+        try:
+            _ = [check_name(column.name.lower()) for column in self.columns if column.is_given]
+        except ValueError as error:
+            raise NotTranslated(str(error)) from None
+        return self.query
 
     @property
     def is_plain(self) -> bool:
@@ -216,7 +226,7 @@ class Plans:
         tree = tree.this if isinstance(tree, exp.Alias) else tree
         is_same = kind == "unresolved_attribute" and isinstance(tree, exp.Column)
         known = next((c for c in rows.columns if c.tree == tree), None) if is_same else None
-        yield known or Column(name_of(expression), tree)
+        yield known or Column(name_of(expression), tree, is_given=kind == "alias")
 
     def filter_rows(self, plan: Any) -> Rows:
         rows = self._input(plan)
@@ -336,7 +346,9 @@ class Plans:
     def add_columns(self, plan: Any) -> Rows:
         rows = self._input(plan)
         made = {
-            alias.name[0].lower(): Column(alias.name[0], Expressions(rows.find).tree(alias.expr))
+            alias.name[0].lower(): Column(
+                alias.name[0], Expressions(rows.find).tree(alias.expr), is_given=True
+            )
             for alias in plan.aliases
         }
         columns = [made.pop(c.name.lower(), c) for c in rows.columns]
@@ -361,7 +373,7 @@ class Plans:
         names = {r.col_name.lower(): r.new_col_name for r in plan.renames}
         names |= {old.lower(): new for old, new in plan.rename_columns_map.items()}
         found = (
-            Column(names[c.name.lower()], c.tree) if c.name.lower() in names else c
+            Column(names[c.name.lower()], c.tree, is_given=True) if c.name.lower() in names else c
             for c in rows.columns
         )
         return replace(rows, columns=tuple(found))
@@ -371,7 +383,9 @@ class Plans:
         if len(plan.column_names) != len(rows.columns):
             raise NotTranslated(f"toDF with {len(plan.column_names)} names")
         pairs = zip(plan.column_names, rows.columns, strict=True)
-        return replace(rows, columns=tuple(Column(name, c.tree) for name, c in pairs))
+        return replace(
+            rows, columns=tuple(Column(name, c.tree, is_given=True) for name, c in pairs)
+        )
 
     def alias_rows(self, plan: Any) -> Rows:
         rows = self.rows(plan.input)
