@@ -1,10 +1,13 @@
 """Who is answered: tokens, pipelines, and hosts that requests name."""
 
+import re
 from base64 import b64encode
 from pathlib import Path
 
 import pytest
+from httpx import Response
 from tests.serve.conftest import Visitor
+from tests.support.landed import Landed
 
 from sluice.errors import UsageError
 from sluice.serve.access import Access
@@ -45,6 +48,48 @@ def test_what_is_said_of_all_tables_is_of_visible_ones(visit: Visitor, path: str
     hidden = client.get(path, headers={"Authorization": f"Bearer {OTHERS}"})
     assert hidden.status_code == 200
     assert "shop." not in hidden.text
+
+
+BROKEN = "pipeline: news\nviews:\n  few: {kind: topk}\n"
+READS_IT = (
+    "pipeline: late\nschedule: assets\nviews:\n  fewer:\n    kind: topk\n    from: news.few\n"
+    '    partition_by: [user]\n    order_by: ["n desc"]\n    limit: 1\n'
+)
+
+
+def test_a_token_sees_the_mistakes_of_its_pipelines(copy: Landed, visit: Visitor) -> None:
+    for name, text in {"news": BROKEN, "late": READS_IT, "odd": "pipelin: x\n"}.items():
+        (copy.folder / "config" / "pipelines" / f"{name}.yaml").write_text(text)
+    names = {"news": "b" * 20, "late": "c" * 20, "shop": "d" * 20}
+    client = visit(ALL, *(f"{token} {name}" for name, token in names.items()), of=copy)
+
+    def ask(path: str, token: str) -> Response:
+        return client.get(path, headers={"Authorization": f"Bearer {token}"})
+
+    def left_out(token: str) -> tuple[list[str], str]:
+        said = ask("/v1/status", token).json()["left_out"]
+        return said["pipelines"], " ".join(said["mistakes"])
+
+    every, mistakes = left_out(ALL)
+    assert every == ["late", "news", "odd"]
+    assert "news.yaml:3" in mistakes
+    assert "odd.yaml:1" in mistakes
+    assert left_out(names["shop"]) == ([], "")
+    assert left_out(names["news"])[0] == ["news"]
+    assert set(re.findall(r"\w+\.yaml", left_out(names["news"])[1])) == {"news.yaml"}
+    assert left_out(names["late"]) == (
+        ["late"],
+        "late is left out until mistakes of pipelines that it reads are mended",
+    )
+    for path in ("/v1/tables/few", "/", "/pipelines/news"):
+        for who, token in {"all": ALL, **names}.items():
+            found = ask(path, token)
+            assert ("news.yaml:3" in found.text) == (who in ("all", "news")), (path, who)
+            assert str(copy.folder) not in found.text
+            assert found.status_code == (200 if path == "/" else 404)
+    assert 'sluice_pipeline_left_out{pipeline="news"} 1' in ask("/metrics", names["news"]).text
+    assert 'sluice_pipeline_left_out{pipeline="shop"} 0' in ask("/metrics", ALL).text
+    assert "news" not in ask("/metrics", names["shop"]).text
 
 
 @pytest.mark.parametrize("path", ["/v1/tables", "/v1/openapi.json", "/v1/docs", "/metrics"])

@@ -12,7 +12,7 @@ from tests.support.lake import frozen
 from tests.support.landed import START, Landed
 
 import sluice
-from sluice.errors import ConfigError, Retryable, UsageError
+from sluice.errors import ConfigError, Retryable, SluiceError, UsageError
 from sluice.read.lake import Lake as Reader
 from sluice.read.stored.snapshot import SnapshotExpired
 from sluice.serve import client
@@ -34,6 +34,7 @@ READS: dict[str, Callable[[Any], Any]] = {
     "not backward": lambda lake: list(lake.table("events").range(key_from=9, key_to=5)),
     "where": lambda lake: list(lake.table("events").all(where="price > 1 and what like '%b'")),
     "columns": lambda lake: list(lake.table("events").all(columns=["blob", "id"], limit=3)),
+    "columns twice": lambda lake: list(lake.table("events").all(columns=["id", "id"], limit=3)),
     "read": lambda lake: sorted(row["id"] for row in lake.table("events").read()),
     "read a few": lambda lake: len(list(lake.table("events").read(limit=4))),
     "arrow": lambda lake: lake.table("events").to_arrow(),
@@ -96,6 +97,7 @@ MISTAKES: dict[str, Callable[[Any], Any]] = {
     "why of a kind": lambda lake: lake.why("sums", partition={"user": 1}, rank=1),
     "why-not of a column": lambda lake: lake.why_not("best", partition={"no": 1}),
     "key": lambda lake: lake.table("events").get("x"),
+    "key with slashes": lambda lake: lake.table("events").get("/a/b"),
     "half a key": lambda lake: lake.table("sums").get(1),
     "column": lambda lake: list(lake.table("events").all(columns=["nope"])),
     "condition": lambda lake: list(lake.table("events").all(where="java_method('a')")),
@@ -193,6 +195,15 @@ def test_nobody_who_answers_is_worth_another_try() -> None:
         sluice.connect("http://127.0.0.1:9").tables()
     with pytest.raises(UsageError, match="no address of a server"):
         sluice.connect("config").tables()
+
+
+def test_an_unforeseen_failure_is_not_worth_another_try(
+    remote: Remote, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sluice.serve.states.status", lambda *_: 1 / 0)
+    with pytest.raises(SluiceError, match="unforeseen failure") as found:
+        remote.tables()
+    assert not isinstance(found.value, Retryable)
 
 
 def test_a_token_is_sent(shop: Landed) -> None:

@@ -22,12 +22,13 @@ from sluice.report.overview import overview, tables
 from sluice.report.publish import publish
 from sluice.report.table_page import table as table_page
 from sluice.report.visit import Visit
+from sluice.serve import app
 
 VISIT = Visit(
     root="",
     airflow=None,
     environment="",
-    has_report=True,
+    reports=(),
     now=datetime(2024, 5, 2, tzinfo=UTC),
     sees=lambda _: True,
     has_run=lambda *_: False,
@@ -196,3 +197,16 @@ def test_a_changed_definition_is_compared_with_a_revision(tmp_path: Path, named_
         "shop.trips": "untouched",
         **of_both,
     }
+
+
+def test_a_changed_definition_of_a_spec_is_served(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLUICE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(app, "LOOK", 0.0)
+    config, spec = configure(tmp_path)
+    both = app.Served(spec), app.Served(config)
+    assert not any("shop.even" in served.lake.project.graph.tables for served in both)
+    even = "CREATE MATERIALIZED VIEW even AS SELECT id FROM numbers WHERE id % 2 = 0"
+    (spec.parent / "transformations/even.sql").write_text(even)
+    assert all("shop.even" in served.lake.project.graph.tables for served in both)

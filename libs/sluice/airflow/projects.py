@@ -6,7 +6,6 @@ that the others run. The loader is imported only when used, because DAG files do
 """
 
 import os
-import re
 from collections.abc import Mapping
 from functools import lru_cache
 from itertools import chain
@@ -19,8 +18,6 @@ from sluice.errors import ConfigError
 
 if TYPE_CHECKING:
     from sluice.declare.project import Project
-
-PIPELINE = re.compile(r"^pipeline:[ \t]*[\"']?(?P<name>\w+)", re.MULTILINE)
 
 
 def config_folder(dag_file: str) -> Path:
@@ -60,11 +57,9 @@ def pipeline_files(config: Path) -> dict[str, str]:
 
     Files that can't be read as YAML count, too.
     """
-    from sluice.declare.building import find_files
+    from sluice.declare.building import find_files, named_pipeline
 
-    texts = {p.as_posix(): p.read_text("utf-8", "replace") for p in find_files(config)[1:]}
-    named = {file: PIPELINE.search(text) for file, text in texts.items()}
-    return {file: found["name"] if found else "" for file, found in named.items()}
+    return {path.as_posix(): named_pipeline(path) for path in find_files(config)[1:]}
 
 
 def load_for_airflow(

@@ -4,6 +4,7 @@ The graph finds names, reports cycles, and resolves inputs first. Each table is 
 that no mistake hides another.
 """
 
+import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from graphlib import CycleError, TopologicalSorter
@@ -19,6 +20,8 @@ from sluice.declare.table import Graph, Table
 from sluice.declare.table_spec import SECTIONS, Reference, Section, TableSpec
 from sluice.errors import ConfigError
 from sluice.language.names import check_table_name, unknown
+
+PIPELINE = re.compile(r"^pipeline:[ \t]*[\"']?(?P<name>\w+)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -274,6 +277,15 @@ def find_files(folder: Path) -> list[Path]:
     if not pipelines and not names_specs:
         raise ConfigError([f"{folder / 'pipelines'}: there is no pipeline file (*.yaml)"])
     return [settings, *pipelines]
+
+
+def named_pipeline(file: Path) -> str:
+    """Return the pipeline that a file names, which may have mistakes; '' if it names none."""
+    try:
+        found = PIPELINE.search(file.read_text("utf-8", "replace"))
+    except OSError:
+        return ""
+    return found["name"] if found else ""
 
 
 def read_file(path: Path, environ: Mapping[str, str], mistakes: Mistakes) -> DeclarationFile | None:

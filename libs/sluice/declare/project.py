@@ -17,6 +17,7 @@ from sluice.declare.building import (
     DeclarationFile,
     build,
     find_files,
+    named_pipeline,
     read_file,
     read_tables,
 )
@@ -32,7 +33,7 @@ from sluice.declare.settings import (
 )
 from sluice.declare.spark_specs import SparkProject, is_spec, read_spec
 from sluice.declare.stores import S3, explain_misplaced, faults, out_of_reach, scheme_of, store_of
-from sluice.declare.table import Graph
+from sluice.declare.table import Graph, Table
 from sluice.declare.table_spec import TableSpec
 from sluice.errors import ConfigError
 from sluice.language.interval import Interval, IntervalError, Schedule, parse_time, zone
@@ -169,6 +170,11 @@ class Project(Model):
     def resolve(self, path: str) -> str:
         """Resolve a path against the project's root, unless it is absolute or has a scheme."""
         return path if "://" in path else str(self.root / path)
+
+    def declaration(self, table: Table) -> TableSpec:
+        """Return the declaration of a table; of a query, as a whole."""
+        declared: TableSpec = getattr(self.pipelines[table.pipeline], table.section)[table.name]
+        return declared
 
     def address(self, spec: TableSpec) -> str:
         """Return the place of a table's files, up to the first placeholder; '' if it has none."""
@@ -375,7 +381,9 @@ def load_sound(
                 raise ConfigError(mistakes) from None
         else:
             reported = _error(mistakes, left_out)
-            graph = replace(project.graph, left_out=reported or project.graph.left_out)
+            named = {file: named_pipeline(Path(file)) for file in sorted(left_out)}
+            reasons = reported or project.graph.left_out
+            graph = replace(project.graph, left_out=reasons, broken=named)
             return project.model_copy(update={"graph": graph}), reported
 
 

@@ -165,11 +165,13 @@ class UnknownTable(UsageError):
 class Graph:
     """Every table by its id, inputs before the views over them.
 
-    `left_out`: the mistakes of pipelines that are not in it.
+    `left_out`: the mistakes of pipelines that are not in it. `broken`: these pipelines by their
+    files; '' of a file that names none.
     """
 
     tables: Mapping[str, Table] = field(default_factory=dict)
     left_out: SkipJsonSchema[InstanceOf[ConfigError] | None] = None
+    broken: Mapping[str, str] = field(default_factory=dict)
 
     def table(self, name: str) -> Table:
         """Return the table of that id, or of that name if only one pipeline has it.

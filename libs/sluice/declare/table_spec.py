@@ -111,6 +111,11 @@ class TableSpec(Model):
         """Yield the tables that a declaration with mistakes names, if they can be read."""
         return iter(())
 
+    def as_written(self) -> dict[str, Any]:
+        """Return what the table is as users write it, without defaults, as JSON."""
+        apart = {*self.LOADED, "description", "expect"}
+        return self.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude=apart)
+
     @property
     def expectations(self) -> tuple[Expectation, ...]:
         """Expectations of its rows."""

@@ -15,6 +15,7 @@ from pydantic import (
     GetJsonSchemaHandler,
     ValidationInfo,
     WithJsonSchema,
+    model_serializer,
     model_validator,
 )
 from pydantic.json_schema import JsonSchemaValue
@@ -48,6 +49,11 @@ class Written(Model):
     @abstractmethod
     def spelled(cls, meant: Any) -> str:
         """Return what users write; `meant`: what a table's meaning records of it."""
+
+    @model_serializer
+    def write(self) -> str:
+        """Return it as its user wrote it."""
+        return str(self)
 
     @model_validator(mode="before")
     @classmethod
@@ -140,6 +146,12 @@ class SortKey(Written):
         if is_null_first == is_descending:
             words.append(f"nulls {'first' if is_null_first else 'last'}")
         return " ".join(words)
+
+    @model_serializer
+    def write(self) -> str:
+        """Return it as users write it."""
+        order = {"descending": self.descending, "nulls_first": self.nulls_first}
+        return SortKey.spelled({"expression": self.expression.text, **order})
 
     @property
     def sql(self) -> str:
@@ -255,6 +267,11 @@ class Named(Model):
             "name": name or inner.name,
             "expression": Expression.of(inner, syntax.render(inner)),
         }
+
+    @model_serializer
+    def write(self) -> str:
+        """Return it as users write it."""
+        return self.name if self.is_plain else f"{self.expression} as {self.name}"
 
     @property
     def is_plain(self) -> bool:

@@ -5,8 +5,12 @@ Also the page of an explanation of one row, by what `sluice why --json` says of 
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
+from io import StringIO
 from itertools import islice
 from typing import Any, Protocol, runtime_checkable
+
+from ruamel.yaml import YAML
+from ruamel.yaml.scalarstring import LiteralScalarString
 
 from sluice.declare.column_lineage import made_from
 from sluice.declare.project import Project
@@ -50,6 +54,7 @@ class Block(Protocol):
 
 
 COMMITS = 12
+LONGEST = 10_000  # characters of a line of a definition
 RUN_NAMES = (
     "Airflow names a run by the end of its interval: with a daily schedule, the run …2014-11-11 "
     "delivers 2014-11-10."
@@ -85,6 +90,7 @@ def table(visit: Visit, project: Project, found: Table) -> Page:
             *chapter("Not as expected, newest batch", one.health.unmet + one.health.unusual),
             *chapter("As expected, newest batch", one.health.met),
             *_rows(visit, project, one),
+            *chapter("Definition", _definition(project, found)),
             columns(found.columns.items(), found.named_key, _made_from(visit, project, found)),
             Chapter("Column lineage", [draw_columns(visit, found, project.graph), CHOOSE]),
         ],
@@ -122,6 +128,29 @@ def _properties(visit: Visit, project: Project, one: ShownTable) -> Iterator[tup
     yield "Made from", made_from[1:] or found.spec.outside or "files"
     checked = str(one.health) or "no expectations"
     yield "Quality", [checked, report if f"{found.id}.html" in visit.reports else ""]
+
+
+def _definition(project: Project, found: Table) -> list[Content]:
+    """Return a view's declaration, as YAML."""
+    if not found.is_view:
+        return []
+    text, yaml = StringIO(), YAML()
+    yaml.width = LONGEST
+    written = {"kind": found.declared_kind, **project.declaration(found).as_written()}
+    yaml.dump(_in_lines(written), text)
+    return [Text(text.getvalue(), "code")]
+
+
+def _in_lines(value: Any) -> Any:
+    """Return a value whose texts of several lines, such as queries, stay so in YAML."""
+    match value:
+        case dict():
+            return {name: _in_lines(one) for name, one in value.items()}
+        case list():
+            return [_in_lines(one) for one in value]
+        case str() if "\n" in value:
+            return LiteralScalarString(value)
+    return value
 
 
 def _rows(visit: Visit, project: Project, one: ShownTable) -> Iterator[Chapter]:

@@ -74,14 +74,14 @@ class Refused(Exception):
         hint = error.hint if hint is None else hint
         return cls(status, error.message, hint, type_=type(error).__name__)
 
-    def as_json(self) -> dict[str, Any]:
-        """Return what is said of it."""
-        said = {"message": self.message, "hint": self.hint}
-        return {"type": self.type, **{n: without_paths(in_requests(t)) for n, t in said.items()}}
+    def as_json(self, given: str = "") -> dict[str, Any]:
+        """Return what is said of it; `given`: the request, whose own paths are shown."""
+        said = {"message": in_requests(self.message), "hint": in_requests(self.hint)}
+        return {"type": self.type, **{n: without_paths(t, given) for n, t in said.items()}}
 
-    def answer(self) -> "Answer":
-        """Return the refusal as JSON."""
-        body = to_json({"error": self.as_json()})
+    def answer(self, given: str = "") -> "Answer":
+        """Return the refusal of a request as JSON."""
+        body = to_json({"error": self.as_json(given)})
         return Answer(body, Format.JSON, self.headers, self.status)
 
 
@@ -219,6 +219,6 @@ def mistakes(error: ConfigError) -> list[str]:
     ]
 
 
-def without_paths(text: str) -> str:
-    """Return a message without places of this machine or its stores."""
-    return PATHS.sub("<path>", text)
+def without_paths(text: str, given: str = "") -> str:
+    """Return a message without places of this machine or its stores, but those in `given`."""
+    return PATHS.sub(lambda of: of[0] if of[0] in given else "<path>", text)

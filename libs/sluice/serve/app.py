@@ -21,7 +21,7 @@ from pathlib import Path
 from socket import socket
 from threading import Lock
 from typing import Any, TypeVar
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, unquote_plus
 
 import uvicorn
 from starlette.applications import Starlette
@@ -32,11 +32,13 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route as Address
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from sluice.declare.project import load_sound
+from sluice.declare.project_cache import SOURCES, Noting, Stamp, stamps
 from sluice.declare.table import UnknownTable
 from sluice.delta.places.delta_rs import store_fault
 from sluice.errors import ConfigError, HistoryLost, Retryable, SluiceError, UsageError
 from sluice.pages.elements import Page, html
-from sluice.read.lake import Lake, open_lake
+from sluice.read.lake import Lake
 from sluice.read.stored.snapshot import NotBuilt
 from sluice.serve.access import Access
 from sluice.serve.answers import Answer, Format, Refused, mistakes, negotiate, to_json
@@ -68,15 +70,16 @@ T = TypeVar("T")
 
 
 class Served:
-    """The lake of a folder of configuration, as its files are now.
+    """The lake of a folder of configuration, or of a spec, as its files are now.
 
     If they have mistakes that leave nothing to serve, the lake of before is served on.
     """
 
     def __init__(self, config: str | Path) -> None:
         self._config, self._lock = Path(config), Lock()
+        self._noted = Noting()  # the folders of specs that the configuration names
         self._looked, self._stamps = time.monotonic(), self._stamp()
-        self._lake = open_lake(config)
+        self._lake = self._open()
 
     @property
     def lake(self) -> Lake:
@@ -84,17 +87,20 @@ class Served:
         with self._lock:
             if time.monotonic() - self._looked > LOOK:
                 self._looked = time.monotonic()
-                if (stamps := self._stamp()) != self._stamps:
-                    self._stamps = stamps
+                if (found := self._stamp()) != self._stamps:
+                    self._stamps = found
                     try:
-                        self._lake = open_lake(self._config)
+                        self._lake = self._open()
                     except ConfigError as error:
                         log.warning("the changed configuration is not served: %s", error)
             return self._lake
 
-    def _stamp(self) -> list[tuple[str, int, int]]:
-        files = sorted(self._config.rglob("*.y*ml"))
-        return [(str(f), (at := f.stat()).st_mtime_ns, at.st_size) for f in files]
+    def _open(self) -> Lake:
+        return Lake(load_sound(self._config, environ=self._noted)[0])
+
+    def _stamp(self) -> list[tuple[Stamp, ...]]:
+        specs = sorted(self._noted.folders)
+        return [stamps(self._config), *(stamps(Path(folder), SOURCES) for folder in specs)]
 
 
 @dataclass
@@ -131,7 +137,8 @@ class Server:
         try:
             response = await self._read(route, request)
         except Exception as error:  # noqa: BLE001  # of a read: it must not end in a trace
-            response = _refusal(error)
+            query = request.scope.get("query_string", b"").decode("latin-1")
+            response = _refusal(error, f"{request.url.path} {unquote_plus(query)}")
         self._answered[route.path, response.status_code] += 1
         self._seconds[route.path] += time.monotonic() - begun
         return response
@@ -302,8 +309,8 @@ def _respond(answer: Answer | Page) -> Response:
     return StreamingResponse(answer.body, answer.status, headers, answer.media)
 
 
-def _refusal(error: Exception) -> Response:
-    return _respond(_refused(error).answer())
+def _refusal(error: Exception, given: str = "") -> Response:
+    return _respond(_refused(error).answer(given))
 
 
 def _refused(error: Exception) -> Refused:

@@ -2,7 +2,8 @@
 
 Rows come as Arrow, page by page as they are taken, and have the values that `sluice.open` gives. A
 handle stays at the version at which it was opened. Errors are those of `sluice.open`, which the
-server names; what it alone refuses is a UsageError, or Retryable where a later try can help.
+server names; what it alone refuses is a UsageError, or Retryable where a later try can help. A
+failure that the server did not foresee is a SluiceError.
 """
 
 import http.client
@@ -35,7 +36,7 @@ SECONDS = 120
 TOKEN = "SLUICE_TOKEN"  # the variable that has it
 ARROW, EVENTS = "application/vnd.apache.arrow.stream", "text/event-stream"
 TYPES = (UnknownTable, NotBuilt, SnapshotExpired, ConfigError, HistoryLost, UsageError, Retryable)
-STATUSES: Mapping[int, type[SluiceError]] = {410: HistoryLost, 429: Retryable}
+STATUSES: Mapping[int, type[SluiceError]] = {410: HistoryLost, 429: Retryable, 500: SluiceError}
 Query = Sequence[tuple[str, Any]]
 
 

@@ -49,10 +49,12 @@ def pipelines(asked: Question) -> Page:
     project = asked.lake.project
     names = [asked.name] if asked.name else project.pipelines
     seen = [n for n in names if n in project.pipelines and asked.token.sees(n)]
+    wrong = asked.graph.left_out
     if asked.name and not seen:
+        if wrong and asked.name in asked.broken.values():
+            raise wrong
         raise Refused(HTTPStatus.NOT_FOUND, f"there is no pipeline {asked.name!r}")
     shown = [(project.pipelines[n], tables(project, project.graph.pipeline(n))) for n in seen]
-    wrong = project.graph.left_out if asked.token.pipelines is None else None
     return overview(visit(asked), shown, mistakes(wrong) if wrong else (), project.graph)
 
 

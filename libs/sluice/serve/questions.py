@@ -1,23 +1,30 @@
 r"""Questions: what a request may ask, and the values that it gives.
 
 The parameters of a route are declared once. Requests are read by them, and OpenAPI describes them.
-A key's value is a text, read by its column's type as on a command line; `\N` is null, and a text
-that begins with a backslash is written with one more.
+A key's value is a text, read by its column's type as on a command line, but bytes are in base64, as
+in answers. `\N` is null, and a text that begins with a backslash is written with one more.
 """
 
 import re
 import time
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
 from http import HTTPStatus
+from itertools import starmap
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
+from sluice.declare.project import PLACE
 from sluice.declare.table import Graph, Table
+from sluice.errors import ConfigError, UsageError
 from sluice.language.names import MARK, internal, unknown
 from sluice.pages.elements import Page
 from sluice.read.conditions.key_order import KeyColumns
+from sluice.read.conditions.values import type_name
 from sluice.serve.access import Token
 from sluice.serve.answers import Answer, Format, Refused
 
@@ -25,6 +32,7 @@ if TYPE_CHECKING:
     from sluice.read.lake import Lake
 
 NULL = r"\N"
+ELSEWHERE = "{} is left out until mistakes of pipelines that it reads are mended"
 LONGEST = 2_000  # characters of a condition
 WHOLE = re.compile(r"\d{1,18}", re.ASCII)
 
@@ -102,7 +110,24 @@ class Question:
         every = self.lake.project.graph
         if self.token.pipelines is None:
             return every
-        return Graph({t: one for t, one in every.tables.items() if self.token.sees(one.pipeline)})
+        seen = {t: one for t, one in every.tables.items() if self.token.sees(one.pipeline)}
+        return Graph(seen, self._mistakes(every), self.broken)
+
+    @property
+    def broken(self) -> dict[str, str]:
+        """Pipelines that are left out, by their files; of those that the token may see."""
+        every, is_whole = self.lake.project.graph.broken, self.token.pipelines is None
+        return {f: name for f, name in every.items() if is_whole or self.token.sees(name)}
+
+    def _mistakes(self, every: Graph) -> ConfigError | None:
+        """Return the mistakes in files of left-out pipelines that a limited token may see."""
+        if not self.broken or every.left_out is None:
+            return None
+        places = [(PLACE.match(mistake), mistake) for mistake in every.left_out.mistakes]
+        own = [mistake for place, mistake in places if place and place["file"] in self.broken]
+        names = ", ".join(sorted(self.broken.values()))
+        hint = f"until this is fixed, these are left out: {names}"
+        return ConfigError(own or [ELSEWHERE.format(names)], hint=hint)
 
     @cached_property
     def table(self) -> Table:
@@ -166,12 +191,16 @@ class Question:
             raise refuse(f"the condition has more than {LONGEST} characters")
         return condition
 
-    def partition(self) -> dict[str, str | None]:
-        """Return the values of a partition by their columns."""
+    def partition(self, types: pa.Schema) -> dict[str, str | None]:
+        """Return the values of a partition by their columns, as the readers take them."""
         pairs = [text.partition("=") for text in self.get("partition", ())]
         if wrong := next((column for column, equals, _ in pairs if not equals), None):
             raise refuse(f"partition={wrong}: write partition=COLUMN=VALUE")
-        return {column: parse(value) for column, _, value in pairs}
+        given = {column: parse(value) for column, _, value in pairs}
+        return {
+            name: from_base64(text, types.field(name).type, name) if name in types.names else text
+            for name, text in given.items()
+        }
 
 
 Handler = Callable[[Question], Answer | Page]
@@ -214,7 +243,25 @@ def took_long(limits: Limits) -> Refused:
 
 def parse_key(columns: KeyColumns, texts: Sequence[str] | None) -> tuple[Any, ...] | None:
     """Return a key from texts; None if nothing is given. Raises UsageError if it does not fit."""
-    return columns.parse([parse(text) for text in texts or ()])
+    return columns.parse(parse_values(columns, texts or ()))
+
+
+def parse_values(columns: KeyColumns, texts: Sequence[str]) -> list[str | None]:
+    """Return the values of key columns as the readers take them."""
+    given = [parse(text) for text in texts]
+    columns_of = zip(given, columns.types, columns.names, strict=False)
+    return [*starmap(from_base64, columns_of), *given[len(columns.names) :]]
+
+
+def from_base64(text: str | None, kind: pa.DataType, column: str) -> str | None:
+    """Return a value's text: bytes, which requests give as answers do, become hexadecimal."""
+    if text is None or not pa.types.is_binary(kind):
+        return text
+    try:
+        return b64decode(text, validate=True).hex()
+    except ValueError:
+        what = f"{text!r} is not a value of column {column!r} ({type_name(kind)})"
+        raise UsageError(what, hint="bytes are in base64") from None
 
 
 def parse(text: str) -> str | None:
@@ -232,6 +279,6 @@ def to_text(value: Any) -> str:
         case date():
             return value.isoformat()
         case bytes():
-            return value.hex()
+            return b64encode(value).decode()
     text = str(value)
     return f"\\{text}" if text.startswith("\\") else text

@@ -16,12 +16,13 @@ from sluice.declare.table import Table
 from sluice.language.names import RESERVED_PREFIX
 from sluice.read.changelog import Changelog
 from sluice.read.naming import Given, naming_options, row_of
+from sluice.read.ordered.keyed import KeyedTable
 from sluice.read.origin import origin
 from sluice.read.status import TableStatus, status
 from sluice.read.stored.commits import Commit, back_from
 from sluice.report.health import health
-from sluice.serve.answers import Answer, Refused, to_json, without_paths
-from sluice.serve.questions import Parameter, Question, parse
+from sluice.serve.answers import Answer, Refused, mistakes, to_json, without_paths
+from sluice.serve.questions import Parameter, Question, parse_values
 
 SHOWN = 5  # rows of each table that a row comes from
 MOST = 1_000
@@ -43,21 +44,8 @@ def table(asked: Question) -> Answer:
     stands = next(iter(status(asked.lake.project, [found])), None)
     said = _describe(found, stands) | {"inputs": list(found.inputs)}
     if found.is_view:
-        apart = {"name", "pipeline", "description", "expect"}
-        spec = found.spec.model_dump(
-            mode="json", by_alias=True, exclude_defaults=True, exclude=apart
-        )
-        said |= {"definition": _as_written(spec)}
+        said |= {"definition": asked.lake.project.declaration(found).as_written()}
     return Answer(to_json(said))
-
-
-def _as_written(value: Any) -> Any:
-    """Return a declaration with its expressions as texts."""
-    if isinstance(value, dict):
-        if {"text", "sql"} <= value.keys():
-            return value["text"]
-        return {name: _as_written(one) for name, one in value.items()}
-    return [_as_written(one) for one in value] if isinstance(value, list) else value
 
 
 def _describe(found: Table, stands: TableStatus | None) -> dict[str, Any]:
@@ -85,14 +73,25 @@ def _freshness(stands: TableStatus) -> dict[str, Any]:
 
 
 def states(asked: Question) -> Answer:
-    """Return the status of every table, as `sluice status --json`."""
+    """Return the status of every table, as `sluice status --json`, and what is left out."""
     project, chosen = asked.lake.project, list(asked.graph.tables.values())
     quality = health(project, [one for one in chosen if one.is_stored])
     said = [
         asdict(one) | {"state": one.state, "quality": asdict(quality[one.table])}
         for one in status(project, chosen)
     ]
-    return Answer(to_json({"tables": _without_paths(said)}))
+    wrong = asked.graph.left_out
+    left_out = {
+        "pipelines": sorted(map(_name, asked.broken.items())),
+        "mistakes": mistakes(wrong) if wrong else [],
+    }
+    return Answer(to_json({"tables": _without_paths(said), "left_out": left_out}))
+
+
+def _name(broken: tuple[str, str]) -> str:
+    """Return the name of a pipeline that is left out; that of its file if it names none."""
+    file, name = broken
+    return name or PurePath(file).stem
 
 
 def plan(asked: Question) -> Answer:
@@ -111,10 +110,11 @@ def row_parameters() -> Iterator[Parameter]:
         yield Parameter(name, option.help.replace("--partition", "`partition`"), option.type)
 
 
-def _given(asked: Question) -> Given:
-    """Return the values that name a row. Raises Refused if there are none."""
+def _given(asked: Question, table: KeyedTable) -> Given:
+    """Return the values that name a row of the table. Raises Refused if there are none."""
     others = {name: asked.get(name) for name in naming_options()}
-    given = Given.of(tuple(map(parse, asked.get("key", ()))), asked.partition(), others)
+    key = parse_values(table.key, asked.get("key", ()))
+    given = Given.of(tuple(key), asked.partition(table.schema), others)
     if given == Given():
         raise Refused(HTTPStatus.BAD_REQUEST, "no row is named", "give key=VALUE, once per column")
     return given
@@ -130,7 +130,7 @@ def why(asked: Question) -> Answer:
     from sluice.operate.lineage.why import sources_of
 
     changelog = Changelog.open(asked.lake, asked.address, asked.get("version"))
-    row = row_of(changelog, _given(asked))
+    row = row_of(changelog, _given(asked, changelog.table))
     found = origin(changelog, row, asked.get("when")) if row else None
     if row is None or found is None:
         message = f"{asked.address} never had such a row"
@@ -162,7 +162,7 @@ def why_not(asked: Question) -> Answer:
 
     with _session:
         changelog = Changelog.open(asked.lake, asked.address, asked.get("version"))
-        found = reasons_of(changelog, _given(asked))
+        found = reasons_of(changelog, _given(asked, changelog.table))
         if found is None:
             message = f"{asked.address} has that row"
             raise Refused(HTTPStatus.NOT_FOUND, message, _besides(asked, "why"), type_=NO_ROW)
@@ -192,7 +192,9 @@ METRICS: Mapping[str, tuple[str, str]] = {
 }
 
 
-Samples = tuple[str, str, str, Mapping[str, float]]  # of a metric: name, type, meaning, values
+Samples = tuple[
+    str, str, str, Mapping[str, float | None]
+]  # of a metric: name, type, meaning, values
 
 
 def metrics(asked: Question, own: Iterable[Samples]) -> Iterator[str]:
@@ -200,11 +202,16 @@ def metrics(asked: Question, own: Iterable[Samples]) -> Iterator[str]:
     now = time.time()
     found = status(asked.lake.project, asked.graph.tables.values())
     measured = {one.table: dict(_measure(asked, one, now)) for one in found}
-    tables = (
+    tables: Iterator[Samples] = (
         (f"table_{name}", *about, {f'{{table="{t}"}}': v.get(name) for t, v in measured.items()})
         for name, about in METRICS.items()
     )
-    for name, kind, about, values in (*tables, *own):
+    sound = {name: 0 for name in asked.lake.project.pipelines if asked.token.sees(name)}
+    named = sound | dict.fromkeys(map(_name, asked.broken.items()), 1)
+    pipelines = {f'{{pipeline="{name}"}}': value for name, value in named.items()}
+    what = "1 if the pipeline is left out, for mistakes in its file or of those that it reads."
+    left_out: Samples = ("pipeline_left_out", "gauge", what, pipelines)
+    for name, kind, about, values in (*tables, left_out, *own):
         yield f"# HELP sluice_{name} {about}\n# TYPE sluice_{name} {kind}\n"
         yield from (f"sluice_{name}{of} {v:.15g}\n" for of, v in values.items() if v is not None)
 

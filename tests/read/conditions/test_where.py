@@ -185,6 +185,28 @@ def test_literals_are_compared_in_the_columns_type(text):
     assert parse(text, SCHEMA).rows(pa.Table.from_pylist([ROW], SCHEMA)).num_rows == 1
 
 
+NUMBERS = {
+    pa.int64(): [-(2**63), -1, 0, 1, 2**63 - 1],
+    pa.decimal128(38, 0): [Decimal(-(10**38) + 1), Decimal(0), Decimal(10**38 - 1)],
+    pa.decimal128(38, 38): [Decimal(f"-0.{'9' * 38}"), Decimal(0), Decimal("1e-38")],
+    pa.decimal128(12, 2): [Decimal("-9999999999.99"), Decimal("0.01"), Decimal("12.50")],
+}
+
+
+@pytest.mark.parametrize("kind", NUMBERS, ids=str)
+@pytest.mark.parametrize(
+    "number",
+    ["1e80", "-1e76", "1e-400", "-1e-400", "0.5", "1e400", "12.5", "0.011", "9" * 90, "1e-38"],
+)
+def test_a_number_of_any_size_is_compared_exactly(kind, number):
+    table = pa.table({"n": pa.array([*NUMBERS[kind], None], kind)})
+    for sign in ("=", "<>", "<", ">", "<=", ">="):
+        found = parse(f"n {sign} {number}", table.schema).rows(table)["n"].to_pylist()
+        expected = [n for n in NUMBERS[kind] if COMPARE[sign](Decimal(n), Decimal(number))]
+        assert found == expected, sign
+    assert parse(f"n in ({number}, {number})", table.schema).rows(table).num_rows in (0, 1)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -213,6 +235,7 @@ def test_literals_are_compared_in_the_columns_type(text):
         ("at > 'noon'", "'noon' does not compare with column 'at'"),
         ("on_day = '2017-01-02 03:00'", "does not compare with column 'on_day'"),
         ("d = 'nan'", "does not compare"),
+        ("d = 1e99999999999999999999", "1e99999999999999999999 does not compare"),
         ("i", "not a condition"),
         ("i like 'x'", "like needs text"),
         ("s = i", "where 's = i'"),

@@ -281,6 +281,14 @@ def test_what_can_not_be_asked_is_said_at_once(tmp_path, ask, message):
         ask(keyed(tmp_path / "t", "k"))
 
 
+def test_a_column_that_is_named_twice_is_shown_once(tmp_path):
+    write(tmp_path / "t", pa.table({"k": [1], "v": ["x"]}))
+    table = keyed(tmp_path / "t", "k")
+    for read in (table.all, table.read, table.range):
+        assert read(columns=["v", "k", "v"]).schema.names == ["v", "k"]
+        assert list(read(columns=["v", "v"])) == [{"v": "x"}]
+
+
 def test_keys_without_an_order_are_read_as_they_are_stored(tmp_path):
     write(tmp_path / "t", pa.table({"k": [[2, 1], [1]]}))
     table = keyed(tmp_path / "t", "k")

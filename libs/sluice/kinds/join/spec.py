@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema, model_validator
 from sqlglot import exp
 
 from sluice.declare.table import Table
@@ -73,9 +73,14 @@ def _read_expression(tree: syntax.Tree) -> Expression:
     return Expression.of(inner, syntax.render(inner))
 
 
+def _write_equalities(on: tuple[JoinEquality, ...]) -> list[str]:
+    return [one if isinstance(one, str) else f"{one[0]} = {one[1]}" for one in on]
+
+
 On = Annotated[
     tuple[JoinEquality, ...],
     BeforeValidator(read_equalities),
+    PlainSerializer(_write_equalities),
     Field(min_length=1),
     WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}),
 ]

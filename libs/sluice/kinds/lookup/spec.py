@@ -3,7 +3,14 @@
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field, ValidationInfo, WithJsonSchema, field_validator, model_validator
+from pydantic import (
+    Field,
+    ValidationInfo,
+    WithJsonSchema,
+    field_serializer,
+    field_validator,
+    model_validator,
+)
 
 from sluice.declare.table_spec import (
     Reference,
@@ -37,6 +44,10 @@ class Join(Model):
                 raise
             return ()
         return tuple((Expression.of(fact), column) for fact, column in pairs)
+
+    @field_serializer("on")
+    def _write_on(self, on: tuple[tuple[Expression, str], ...]) -> str:
+        return " and ".join(f"{fact} = {self.qualifier}.{column}" for fact, column in on)
 
     @property
     def qualifier(self) -> str:

@@ -141,6 +141,9 @@ class WindowedExpression(Written):
             text = text.replace(_column(sql, window, frame), f"{sql} OVER {over}")
         return text
 
+    def __str__(self) -> str:
+        return self.text
+
     @property
     def read(self) -> Iterator[Expression]:
         """Yield every expression over the input's columns."""

@@ -72,7 +72,10 @@ def type_name(kind: pa.DataType) -> str:
 def check_columns(
     table: str, columns: Iterable[str] | None, visible: Collection[str]
 ) -> tuple[str, ...]:
-    """Return the columns that a reader asks for, if they can be named; all by default."""
+    """Return the columns that a reader asks for, each once; all by default.
+
+    Raises UsageError for names that the table does not show.
+    """
     if columns is None:
         return tuple(visible)
     if not isinstance(columns, Iterable):
@@ -81,7 +84,7 @@ def check_columns(
     for column in named:
         if column not in visible:
             raise UsageError(f"{table}: {unknown('column', str(column), visible)}")
-    return named or tuple(visible)
+    return tuple(dict.fromkeys(named)) or tuple(visible)
 
 
 def from_text(text: str, kind: pa.DataType, column: str) -> Any:

@@ -11,7 +11,7 @@ naming the part.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date
-from decimal import Decimal, InvalidOperation
+from decimal import ROUND_FLOOR, Context, Decimal, InvalidOperation
 from functools import reduce
 from typing import Any
 
@@ -262,21 +262,17 @@ def _split_sign(node: exp.Expr) -> tuple[str, exp.Expr]:
 
 def _compare_literal(operator: Operator, column: pa.Field, value: Any) -> pc.Expression:
     side, kind = _column(column), column.type
-    if isinstance(value, Decimal) and pa.types.is_integer(kind):
-        side = side.cast(pa.decimal128(20, 0))
-    as_is = isinstance(value, Decimal | float)
-    return _comparison(
-        operator,
-        side,
-        pc.scalar(pa.scalar(value, None if as_is else kind)),
-        pa.types.is_floating(kind),
-    )
+    of: pa.DataType | None = None if isinstance(value, float) else kind
+    if isinstance(value, Decimal):
+        exact = _decimal(kind)
+        side, of = side.cast(exact), pa.decimal256(exact.precision + 2, exact.scale + 1)
+    return _comparison(operator, side, pc.scalar(pa.scalar(value, of)), pa.types.is_floating(kind))
 
 
 def _reader(kind: pa.DataType, *, is_text: bool) -> Callable[[str], Any]:
     """Return what reads a literal for a column of that type. Raises ValueError if nothing does."""
     if pa.types.is_integer(kind) or pa.types.is_decimal(kind):
-        return _number
+        return lambda text: _number(text, _decimal(kind))
     if pa.types.is_floating(kind):
         return float
     if is_text and pa.types.is_string(kind):
@@ -288,11 +284,25 @@ def _reader(kind: pa.DataType, *, is_text: bool) -> Callable[[str], Any]:
     raise ValueError(f"no literal of type {kind}")
 
 
-def _number(text: str) -> Decimal:
+def _decimal(kind: pa.DataType) -> pa.DataType:
+    """Return the DECIMAL that holds every value of a column of whole numbers or decimals."""
+    return pa.decimal128(20, 0) if pa.types.is_integer(kind) else kind
+
+
+def _number(text: str, kind: pa.DataType) -> Decimal:
+    """Return the number, or a short one that compares as it does with every value of the type.
+
+    A number beyond the type's values becomes the first one beyond them; one between two neighbours
+    becomes the middle between them.
+    """
     number = Decimal(text)
     if not number.is_finite():
         raise ValueError(text)
-    return Decimal(f"{number:f}")
+    beyond = Decimal(10) ** (kind.precision - kind.scale)
+    number = max(-beyond, min(number, beyond))
+    exact, unit = Context(prec=kind.precision + 2), Decimal(1).scaleb(-kind.scale)
+    below = number.quantize(unit, ROUND_FLOOR, exact)
+    return below if below == number else exact.add(below, unit / 2)
 
 
 def _reference(field: pa.Field) -> pc.Expression:

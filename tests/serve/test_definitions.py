@@ -1,0 +1,78 @@
+"""Definitions of views, as a server shows them: in the words of whoever declared them."""
+
+import shutil
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+from starlette.testclient import TestClient
+from tests.serve.conftest import server_of
+
+from sluice.declare.project import load
+
+RETAIL = Path(__file__).parents[2] / "config"
+MORE = """\
+
+  tied:
+    kind: topk
+    from: product_sales
+    partition_by: [upper(department) as area, {half: "product_id % 2"}]
+    order_by: [units, sales desc nulls first]
+    limit: 3
+  matches:
+    kind: join
+    left: {table: households, as: h}
+    right: {table: demographics, as: d}
+    on: [household_id, CAST(h.baskets AS STRING) = d.household_size]
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The demo's configuration with two more views, of a lake where nothing is built."""
+    folder = tmp_path_factory.mktemp("demo")
+    shutil.copytree(RETAIL, folder / "config")
+    with (folder / "config" / "pipelines" / "retail.yaml").open("a", encoding="utf-8") as file:
+        file.write(MORE)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def client(folder: Path) -> TestClient:
+    return TestClient(server_of(folder).app(), base_url="http://localhost")
+
+
+def declared(folder: Path) -> dict[str, dict[str, Any]]:
+    """Views as the file has them, without what a server shows beside a definition."""
+    text = (folder / "config" / "pipelines" / "retail.yaml").read_text("utf-8")
+    apart = {"kind", "description", "expect"}
+    views = YAML(typ="safe", pure=True).load(text)["views"]
+    return {n: {k: v for k, v in view.items() if k not in apart} for n, view in views.items()}
+
+
+@pytest.mark.parametrize(
+    "view",
+    ["busy_departments", "invoices", "top_products_weekly", "baskets", "basket_steps", "matches"],
+)
+def test_a_definition_is_the_text_of_its_user(folder: Path, client: TestClient, view: str) -> None:
+    answer = client.get(f"/v1/tables/{view}").json()
+    assert answer["definition"] == declared(folder)[view]
+
+
+def test_every_definition_declares_the_same_view(folder: Path, client: TestClient) -> None:
+    project = load(folder / "config")
+    for name, view in project.pipelines["retail"].views.items():
+        written = client.get(f"/v1/tables/{name}").json()["definition"]
+        given = {**written, "name": name, "pipeline": "retail", "expect": view.expectations}
+        assert type(view).model_validate(given | {"description": view.description}) == view
+
+
+def test_a_tables_page_has_its_query_as_written(folder: Path, client: TestClient) -> None:
+    page = unescape(client.get("/tables/busy_departments").text)
+    shown = page[page.index('class="code"') :]
+    shown = shown[shown.index(">") + 1 : shown.index("</span>")]
+    whole = YAML(typ="safe", pure=True).load(shown)
+    assert whole == {"kind": "sql", **declared(folder)["busy_departments"]}
+    assert 'class="code"' not in client.get("/tables/products").text
