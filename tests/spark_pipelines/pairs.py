@@ -197,6 +197,20 @@ PAIRS = {
         "c.select('name', F.explode('tags').alias('tag')).filter(\"tag <> ''\")",
         "SELECT name, tag FROM (SELECT name, explode(tags) AS tag FROM customers) WHERE tag <> ''",
     ),
+    "posexplode": (
+        "c.where('cust > 1').select('name', F.posexplode('tags').alias('n', 'tag')).where('n < 2')",
+        (
+            "SELECT name, n, tag FROM (SELECT name, n, tag FROM customers"
+            " LATERAL VIEW posexplode(tags) l AS n, tag WHERE cust > 1) WHERE n < 2"
+        ),
+    ),
+    "posexplode_unnamed": (
+        "c.select(F.posexplode_outer('tags'), 'name').join(o, o.id == F.col('pos')).select('col')",
+        (
+            "SELECT t.col FROM (SELECT pos, col, name FROM customers"
+            " LATERAL VIEW OUTER posexplode(tags) l AS pos, col) t JOIN orders o ON o.id = t.pos"
+        ),
+    ),
     "lambda": (
         "c.select('name', F.transform('tags', lambda x: F.upper(x)).alias('tags'))",
         "SELECT name, transform(tags, x -> upper(x)) AS tags FROM customers",

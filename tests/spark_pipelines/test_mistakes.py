@@ -26,6 +26,7 @@ VIEW = IMPORTS + "@dp.materialized_view\ndef numbers():\n    return "
         ),
         ({"a_py": VIEW + "spark.sql('DROP TABLE t')\n"}, "a.py:4: a definition only describes"),
         ({"a_py": "raise SystemExit(3)\n"}, "a.py:1: SystemExit: 3"),
+        ({"a_py": "\nraise KeyboardInterrupt\n"}, "a.py:2: KeyboardInterrupt"),
         ({"a_sql": "SELECT 1"}, "a.sql:1: a definition file has CREATE MATERIALIZED VIEW"),
         ({"a_sql": "\nCREATE TABLE t AS SELECT 1"}, "a.sql:2: a definition file has"),
         ({"a_sql": "CREATE MATERIALIZED VIEW v\nAS"}, "a.sql:2: a query is expected after AS"),
@@ -100,3 +101,11 @@ def test_an_unreadable_spec_is_one_mistake(tmp_path: Path, monkeypatch: pytest.M
     ((file, line, problem),) = read_here(spec, monkeypatch)["mistakes"]
     assert (file, line) == ("spark-pipeline.yml", 1)
     assert "storages" in problem
+
+
+def test_a_file_that_ends_the_process_is_named(tmp_path: Path) -> None:
+    spec = write_project(tmp_path, a_py=VIEW + "spark.range(3)\n", b_py="import os\nos._exit(0)\n")
+    found = sluice("validate", "--spec", spec)
+    assert found.exit_code == 2
+    ended = "the process that reads the definitions ended"
+    assert f"{tmp_path}/transformations/b.py:1: {ended}" in found.output

@@ -94,6 +94,16 @@ EXPRESSIONS = {  # of a DataFrame, and as they are written in its query
     "F.struct(o.amount.alias('a'), 'day', o.id + 1)": (
         "STRUCT(orders_1.amount AS a, orders_1.at AS day, orders_1.id + 1)"
     ),
+    "o.amount.try_cast('int')": "TRY_CAST(orders_1.amount AS INT)",
+    "o.amount.isNull() == o.price.isNull()": (
+        "(orders_1.amount IS NULL) = (orders_1.price IS NULL)"
+    ),
+    "(o.amount > 1) == F.lit(True)": "(orders_1.amount > 1) = TRUE",
+    "o.amount.isin(1, 2) == o.id.between(1, 2)": (
+        "(orders_1.amount IN (1, 2)) = (orders_1.id >= 1 AND orders_1.id <= 2)"
+    ),
+    "F.lit(float('nan'))": "CAST('nan' AS DOUBLE)",
+    "F.lit(float('-inf'))": "CAST('-inf' AS DOUBLE)",
     "F.expr('struct(day, amount as b)')": "STRUCT(orders_1.at AS day, orders_1.amount AS b)",
 }
 
@@ -146,11 +156,12 @@ def test_parts_that_no_query_says_leave_out_their_view_and_what_reads_it(
         "@dp.append_flow(target='out')\ndef to_out():\n    return"
         " spark.readStream.table('orders')\n"
     )
-    found = read_here(write_project(tmp_path, a_py=text), monkeypatch)
+    query = "CREATE MATERIALIZED VIEW several AS SELECT posexplode(tags) AS (n, t) FROM customers"
+    found = read_here(write_project(tmp_path, a_py=text, b_sql=query), monkeypatch)
     shown = [f"{line}: {what}" for _, line, what in found["left_out"]]
     assert [one.split(":")[1].strip() for one in shown] == [
         *("by_udf", "over_it", "sampled", "in_pandas", "with_state", "written", "writer"),
-        *("nested", "in_tokyo", "mistaken", "out"),
+        *("nested", "in_tokyo", "mistaken", "out", "several"),
     ]
     assert "a Python function (UDF)" in shown[0]
     assert "it reads by_udf, which is left out" in shown[1]
@@ -161,4 +172,60 @@ def test_parts_that_no_query_says_leave_out_their_view_and_what_reads_it(
     assert "a query inside an expression: join the table" in shown[7]
     assert "spark.sql.session.timeZone = Asia/Tokyo: Sluice computes by UTC" in shown[8]
     assert "unknown column 'amounts'; did you mean 'amount'?" in shown[9]
+    assert "POSEXPLODE(tags) AS (n, t): write it as a LATERAL VIEW" in shown[11]
     assert {*found["sections"]["sources"]} == {"orders", "customers"}
+
+
+def test_a_dataset_is_left_out_if_its_rows_have_other_columns_than_its_schema(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = SOURCES + (
+        "import pyspark.sql.types as T\n"
+        "def declare(name, schema):\n"
+        "    dp.materialized_view(name=name, schema=schema)(lambda: o.select('id', 'state'))\n"
+        "declare('same', 'state STRING, id LONG')\n"
+        "declare('typed', T.StructType([T.StructField('id', T.IntegerType())]))\n"
+        "@dp.table(schema='id INT')\ndef raw():\n"
+        "    return spark.readStream.schema('id BIGINT').json('landing/raw')\n"
+    )
+    queries = """\
+    CREATE MATERIALIZED VIEW alike (id BIGINT NOT NULL COMMENT 'a, b') AS SELECT id FROM orders;
+    CREATE MATERIALIZED VIEW wider (id BIGINT, n INT) AS SELECT id FROM orders;
+    """
+    found = read_here(write_project(tmp_path, a_py=text, b_sql=queries), monkeypatch)
+    differ = "its schema and its rows differ:"
+    assert [what for _, _, what in found["left_out"]] == [
+        f"typed: {differ} id is INT there, BIGINT here",
+        f"raw: {differ} id is INT there, BIGINT here",
+        f"wider: {differ} n is INT there, missing here",
+    ]
+    assert found["left_out"][2][:2] == ["transformations/b.sql", 2]
+    assert {*found["sections"]["views"]} == {"same", "alike"}
+
+
+def test_a_name_that_no_table_can_have_is_refused_in_dataframes_as_in_queries(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ("Total Value", "_id", "größe")
+    frames = [f"o.select((o.id + 1).alias({name!r}))" for name in names]
+    frames += [
+        f"o.select('id').withColumn({names[0]!r}, o.id)",
+        f"o.select('id').toDF({names[0]!r})",
+    ]
+    text = SOURCES + "".join(
+        f"@dp.materialized_view\ndef of_{n}():\n    return {frame}\n"
+        for n, frame in enumerate((*frames, f"{frames[0]}.toDF('total')"))
+    )
+    text += "@dp.table\ndef twice():\n    stream = spark.readStream.schema('a_b INT, `a-b` INT')\n"
+    text += "    return stream.json('landing/twice')\n"
+    queries = ";\n".join(
+        f"CREATE MATERIALIZED VIEW q_{n} AS SELECT id + 1 AS `{name}` FROM orders"
+        for n, name in enumerate(names)
+    )
+    found = read_here(write_project(tmp_path, a_py=text, b_sql=queries), monkeypatch)
+    problems = [what.partition(": ") for _, _, what in found["left_out"]]
+    of_frames, of_queries = problems[: len(frames)], problems[-len(names) :]
+    assert [what for *_, what in of_frames[: len(names)]] == [what for *_, what in of_queries]
+    assert all("is not a name" in what for *_, what in of_frames)
+    assert problems[len(frames)][2].startswith("the name of column 'a_b' is that of another")
+    assert {*found["sections"]["views"]} == {f"of_{len(frames)}"}

@@ -83,9 +83,9 @@ def _read(path: Path, noting: Noting) -> dict[str, Any]:
 
 
 def _run(path: Path, environ: Mapping[str, str]) -> dict[str, Any]:
-    """Read a project in a process of its own; that it ends early is the mistake of its spec."""
+    """Read a project in a process of its own; that it ends early is a mistake of what it reads."""
     with TemporaryDirectory() as folder:
-        result = Path(folder) / "result.json"
+        result, reading = Path(folder) / "result.json", Path(folder) / "result.json.reading"
         command = [sys.executable, "-m", READER, str(path.resolve()), str(result)]
         try:
             ran = subprocess.run(
@@ -101,8 +101,9 @@ def _run(path: Path, environ: Mapping[str, str]) -> dict[str, Any]:
             why = f"it took more than {LONGEST_S} seconds"
         if result.exists():
             return dict(json.loads(result.read_text("utf-8")))
+        file = reading.read_text("utf-8") if reading.exists() else ""
     problem = f"the process that reads the definitions ended: {why}"
-    return {"mistakes": [[path.name, 1, problem]]}
+    return {"mistakes": [[file or path.name, 1, problem]]}
 
 
 def _add_beside(document: Document, path: Path, noting: Noting, mistakes: Mistakes) -> None:

@@ -3,12 +3,13 @@
 It imports the users' code, so it is a process of its own: nothing that the code does there changes
 the process that loads the configuration. The result is a file of JSON: the declarations with the
 place of each, mistakes, what is left out, whether that may change without a change of the files,
-and the environment variables that were read.
+and the environment variables that were read. RESULT.reading has the file that is being read.
 """
 
 import json
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,8 +27,8 @@ class _Environment(os._Environ):  # type: ignore[type-arg] # noqa: SLF001 - to b
         return str(super().__getitem__(key))
 
 
-def read(spec_path: Path) -> dict[str, Any]:
-    """Return what a project declares, as JSON."""
+def read(spec_path: Path, note: Callable[[str], object] = str) -> dict[str, Any]:
+    """Return what a project declares, as JSON. `note`: gets the file that is read; at last ''."""
     from pyspark.errors import PySparkException
     from pyspark.pipelines.cli import load_pipeline_spec
 
@@ -40,7 +41,8 @@ def read(spec_path: Path) -> dict[str, Any]:
     try:
         spec = load_pipeline_spec(spec_path)
         _Environment.asked.clear()
-        elements = read_definitions(spec_path, spec)
+        elements = read_definitions(spec_path, spec, note)
+        note("")
         found = Declarations(spec, spec_path, elements)
         found.declare_all()
     except (PySparkException, AttributeError, TypeError, KeyError, ValueError) as error:
@@ -71,7 +73,7 @@ def main() -> None:
     spec, result = sys.argv[1:]
     os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"  # columns are a client's, as in the runner
     os.environ.__class__ = _Environment
-    found = read(Path(spec))
+    found = read(Path(spec), Path(f"{result}.reading").write_text)
     Path(result).write_text(json.dumps(found), "utf-8")
 
 

@@ -8,7 +8,7 @@ it runs in a process of its own (`__main__`).
 
 import os
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -23,6 +23,7 @@ from pyspark.pipelines.output import MaterializedView, Output, Sink, StreamingTa
 from pyspark.sql.connect import proto
 from pyspark.sql.connect.dataframe import DataFrame
 from pyspark.sql.connect.session import SparkSession
+from pyspark.sql.types import StructType
 
 from sluice.interpreter.local_session import Service, Session
 from sluice.interpreter.refusals import UnsupportedLocally
@@ -95,7 +96,10 @@ class _Registry(GraphElementRegistry):
             kind = "materialized view" if is_view else "streaming table"
         place = self._place(output.source_code_location)
         name = self.elements.defaults(self.spec).name(output.name, kind)
-        self.elements.add(Dataset(name, kind, place, output.comment or ""))
+        given = getattr(output, "schema", None) or ""
+        if isinstance(given, StructType):
+            given = ", ".join(f"`{f.name}` {f.dataType.simpleString()}" for f in given)
+        self.elements.add(Dataset(name, kind, place, output.comment or "", given))
 
     def register_flow(self, flow: Flow) -> None:
         place, defaults = self._place(flow.source_code_location), self.elements.defaults(self.spec)
@@ -148,8 +152,13 @@ class _Registry(GraphElementRegistry):
         return Place(known.as_posix(), location.line_number or 1)
 
 
-def read_definitions(spec_path: Path, spec: PipelineSpec) -> Elements:
-    """Return what the files of a spec define, and their mistakes."""
+def read_definitions(
+    spec_path: Path, spec: PipelineSpec, note: Callable[[str], object]
+) -> Elements:
+    """Return what the files of a spec define, and their mistakes.
+
+    `note`: gets each file before it is read, because its code may end the process.
+    """
     session = Session(service=_Definitions)
     SparkSession._set_default_and_active_session(session)  # noqa: SLF001 - for SparkSession.active
     root = spec_path.parent.resolve()
@@ -163,6 +172,7 @@ def read_definitions(spec_path: Path, spec: PipelineSpec) -> Elements:
                 registry.elements.mistakes.append((where, problem))
             elif file not in seen:
                 seen.add(file)
+                note(file.relative_to(root).as_posix())
                 _read_file(spec_path, spec, file.relative_to(root), registry)
     return registry.elements
 
@@ -191,7 +201,7 @@ def _read_file(spec_path: Path, spec: PipelineSpec, file: Path, registry: _Regis
 def _noting(registry: _Registry, shown: str) -> Iterator[None]:
     try:
         yield
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - the users' code may raise anything
+    except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - the users' code may raise anything
         registry.elements.mistakes.append((_place_of(error, registry.root, shown), _words(error)))
 
 

@@ -9,12 +9,18 @@ import pyarrow.parquet as pq
 from pyspark.sql.types import StructType
 
 from sluice.cache import cache_folder
+from sluice.spark_pipelines.expressions import NotTranslated
 from sluice.spark_pipelines.texts import table_name
 
 
 def declared_columns(schema: StructType) -> dict[str, Any]:
-    """Return the fields that declare a schema: its columns, and names that can't be theirs."""
+    """Return the fields that declare a schema: its columns, and names that can't be theirs.
+
+    Raises NotTranslated if two columns would have one name.
+    """
     names = {table_name([f.name]): f.name for f in schema}
+    if lost := {f.name for f in schema} - {*names.values()}:
+        raise NotTranslated(f"the name of column {min(lost)!r} is that of another one, in a table")
     types = (f.dataType.simpleString().upper() for f in schema)
     renamed = {new: old for new, old in names.items() if new != old}
     ddl = ", ".join(f"{name} {type_}" for name, type_ in zip(names, types, strict=True))

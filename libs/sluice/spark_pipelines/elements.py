@@ -44,12 +44,13 @@ class Defaults:
 
 @dataclass(frozen=True)
 class Dataset:
-    """A dataset as defined."""
+    """A dataset as defined. `schema`: its declared columns, as DDL."""
 
     name: FullName
     kind: DatasetKind
     place: Place
     comment: str = ""
+    schema: str = ""
 
 
 @dataclass(frozen=True)

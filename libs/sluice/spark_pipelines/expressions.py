@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from math import isfinite
 from typing import Any
 
 from pyspark.sql.connect import proto
@@ -141,9 +142,10 @@ class Expressions:
             type_ = found.type_str
         else:
             type_ = proto_schema_to_pyspark_data_type(found.type).simpleString()
-        made = exp.TryCast if found.eval_mode == proto.Expression.Cast.EVAL_MODE_TRY else exp.Cast
-        to = exp.DataType.build(type_, dialect=Verbatim)
-        return made(this=self.tree(found.expr), to=to)
+        to, tree = exp.DataType.build(type_, dialect=Verbatim), self.tree(found.expr)
+        if found.eval_mode == proto.Expression.Cast.EVAL_MODE_TRY:
+            return exp.TryCast(this=tree, to=to, safe=True, requires_string=False)
+        return exp.Cast(this=tree, to=to)
 
     def sort_order(self, found: Any) -> exp.Ordered:
         order = proto.Expression.SortOrder
@@ -219,9 +221,9 @@ def _call(name: str, arguments: list[Tree]) -> Tree:  # noqa: PLR0911 - one per 
     if name in BINARY and len(arguments) == 2:
         type_, strength = BINARY[name]
         left, right = arguments
-        is_chain = name in ("and", "or")
+        is_chain, is_test = name in ("and", "or"), strength == TEST
         right = within(right, strength if is_chain else strength + 1)
-        return type_(this=within(left, strength), expression=right)
+        return type_(this=within(left, strength + is_test), expression=right)
     match name, arguments:
         case "not", [one]:
             return exp.Not(this=within(one, NOT + 1))
@@ -259,8 +261,8 @@ def literal(found: Any) -> Tree:  # noqa: PLR0911 - one per kind
         case "string":
             return exp.Literal.string(value)
         case "decimal":
-            text, type_ = read_decimal(value)
-            return exp.cast(exp.Literal.string(text), type_.simpleString(), dialect=Verbatim)
+            digits, of = read_decimal(value)
+            return exp.cast(exp.Literal.string(digits), of.simpleString(), dialect=Verbatim)
         case "date":
             day = date(1970, 1, 1) + timedelta(days=value)
             return exp.cast(exp.Literal.string(day.isoformat()), "date")
@@ -298,6 +300,8 @@ _NUMBERS = {
 
 
 def _number(value: float) -> Tree:
+    if not isfinite(value):
+        return exp.Literal.string(str(value))
     text = repr(abs(value))
     number = exp.Literal.number(text)
     return exp.Neg(this=number) if value < 0 else number

@@ -18,12 +18,21 @@ from sluice.delta.log.opened import exists
 from sluice.interpreter.expressions.from_protocol import schema_of
 from sluice.language.names import NAME, unknown
 from sluice.language.syntax import Tree, Verbatim, reason_of
+from sluice.language.typed.types import read_columns
 from sluice.spark_pipelines.delivered import declared_columns, declared_topic
 from sluice.spark_pipelines.elements import Dataset, FullName, Query
 from sluice.spark_pipelines.expressions import Expressions, call
 from sluice.spark_pipelines.plans import Column, Plans, Rows, Tables
 from sluice.spark_pipelines.tables import WAREHOUSE, PipelineTables, Refused
-from sluice.spark_pipelines.texts import parsed, sql, with_views, without_streams
+from sluice.spark_pipelines.texts import (
+    free_name,
+    names_in,
+    parsed,
+    part_of_with,
+    sql,
+    with_views,
+    without_streams,
+)
 
 FILES = ("csv", "json", "parquet")
 FILES_ONCE = (
@@ -71,7 +80,7 @@ class FlowReader(Tables):
             return self.over_tables(self.flow.text, {})
         if relation is not None and relation.WhichOneof("rel_type") == "sql":
             return self.over_tables(relation.sql.query, {})
-        return sql(self.rows().query)
+        return sql(self.rows().stored())
 
     def rows(self) -> Rows:
         """Return the flow's rows."""
@@ -209,6 +218,8 @@ class FlowReader(Tables):
         flows = [one for one in self.tables.elements.flows if one.target == self.flow.target]
         is_all = self._is_bare and len(flows) == 1
         is_all = is_all and target is not None and target.kind == "streaming table"
+        if is_all and target:
+            self.tables.check_schema(target, dict(read_columns(fields["schema"])))
         comment, name = target.comment if target else "", f"{own}_{suffix}"
         place = self.flow.place
         return self.tables.read_once(
@@ -272,43 +283,63 @@ class FlowReader(Tables):
         made = (Column(name, exp.column(name)) for name in columns)
         return plans.from_query(parsed(text), made, columns)
 
-    def over_tables(self, text: str, views: dict[str, Rows]) -> str:
-        """Return a query with its tables named as in the pipeline, and views in its WITH."""
-        bare, streams = without_streams(text)
+    def _tree_of(self, text: str) -> exp.Query:
         try:
-            tree = sqlglot.parse_one(bare, dialect=Verbatim)
+            tree = sqlglot.parse_one(text, dialect=Verbatim)
         except (SqlglotError, RecursionError) as error:
             raise Refused(f"can't read the query: {reason_of(error)}", self.flow.place) from None
         if not isinstance(tree, exp.Query):
             raise Refused("a query is expected: SELECT, or WITH", self.flow.place)
+        if several := tree.find(exp.Aliases):
+            problem = f"{several.sql(dialect=Verbatim)}: write it as a LATERAL VIEW"
+            raise Refused(problem, self.flow.place)
+        return tree
+
+    def over_tables(self, text: str, views: dict[str, Rows]) -> str:
+        """Return a query with its tables named as in the pipeline, and views in its WITH."""
+        bare, streams = without_streams(text)
+        tree = self._tree_of(bare)
         clauses = {name for name, value in tree.args.items() if value} - {"expressions", "from_"}
         is_all = isinstance(tree, exp.Select) and tree.is_star and not clauses
         self._is_bare = bool(self.flow.text) and is_all
-        own = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
-        edits: list[tuple[int, int, str]] = []
-        with_: dict[str, str] = {}
+        uses: list[tuple[exp.Table, exp.CTE | None, str, str]] = []
         for table in tree.find_all(exp.Table):
-            if not isinstance(table.this, exp.Identifier):
+            if isinstance(table.this, exp.Identifier):
+                part = part_of_with(table)
+                begin = table.parts[0].meta["start"]
+                found, query = ("", "") if part else self._use(table, views, streams.get(begin))
+                uses.append((table, part, found, query))
+        queries = dict.fromkeys(query for *_, query in uses if query)
+        taken = {"view"}.union((found for _, _, found, _ in uses), *map(names_in, queries))
+        parts = {id(part): part for part in tree.find_all(exp.CTE)}
+        renamed = {key: free_name(part.alias, taken) for key, part in parts.items()}
+        made = {query: free_name("view", taken) for query in queries}
+        edits: list[tuple[int, int, str]] = []
+        for key, part in parts.items():
+            if renamed[key] != part.alias.lower():
+                meta = part.args["alias"].this.meta
+                edits.append((meta["start"], meta["end"] + 1, renamed[key]))
+        for table, part, found, query in uses:
+            name, new = table.name.lower(), made.get(query, found)
+            new = renamed[id(part)] if part else new
+            if part and new == name:
                 continue
-            parts = [part.name for part in table.parts]
-            name, query = parts[-1].lower(), ""
-            if len(parts) == 1 and name in own:
-                continue
+            is_named = table.alias or new == name or not NAME.fullmatch(name)
             begin, end = table.parts[0].meta["start"], table.parts[-1].meta["end"]
-            if len(parts) == 1 and name in views:
-                query = sql(views[name].query)
-            else:
-                found, view = self._find(parts, streams.get(begin))
-                query = sql(parsed(view[1])) if view else ""
-            if query:
-                found = next((n for n in with_ if with_[n] == query), f"view_{len(with_) + 1}")
-                with_[found] = query
-            is_named = table.alias or found == name or not NAME.fullmatch(name)
-            alias = "" if is_named else f" AS {name}"
-            edits.append((begin, end + 1, f"{found}{alias}"))
+            edits.append((begin, end + 1, new if is_named else f"{new} AS {name}"))
         for begin, end, new in sorted(edits, reverse=True):
             bare = bare[:begin] + new + bare[end:]
-        return with_views(bare, with_)
+        return with_views(bare, {name: query for query, name in made.items()})
+
+    def _use(
+        self, table: exp.Table, views: dict[str, Rows], stream: Mapping[str, str] | None
+    ) -> tuple[str, str]:
+        """Return the table that a query reads, or the text of the view."""
+        parts = [part.name for part in table.parts]
+        if len(parts) == 1 and parts[0].lower() in views:
+            return "", sql(views[parts[0].lower()].query)
+        found, view = self._find(parts, stream)
+        return found, sql(parsed(view[1])) if view else ""
 
 
 def by_name(first: Rows, other: Rows, dataset: Dataset) -> Rows:

@@ -150,7 +150,7 @@ class Declarations:
         first, *others = found
         if self.tables.name(dataset.name) in self.tables.sections["sources"]:
             return
-        query: exp.Query = first.query
+        query: exp.Query = first.stored()
         for one in others:
             ordered = by_name(first, one, dataset)
             query = exp.Union(this=query, expression=ordered.query, distinct=False)

@@ -19,7 +19,7 @@ from sqlglot import exp
 
 from sluice.interpreter.expressions.expression_tree import split_name
 from sluice.interpreter.expressions.from_protocol import schema_of
-from sluice.language.names import unknown
+from sluice.language.names import check_name, unknown
 from sluice.language.syntax import Tree, Verbatim
 from sluice.spark_pipelines.expressions import (
     Expressions,
@@ -39,7 +39,8 @@ UNNAMED = frozenset({"explode", "explode_outer", "posexplode", "posexplode_outer
 class Column:
     """A column: Spark's name of it, its expression over the rows' FROM, and what may name it.
 
-    `type`: as the table that it comes from declares it, if it is one's.
+    `type`: as the table that it comes from declares it, if it is one's. `is_given`: the author
+    chose the name, so a table must have it as it is.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Column:
     plans: frozenset[int] = frozenset()
     aliases: frozenset[str] = frozenset()
     type: str = ""
+    is_given: bool = False
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,14 @@ class Rows:
         for condition in self.where:
             query = query.where(condition.copy(), copy=False)
         return query
+
+    def stored(self) -> exp.Select:
+        """Return the SELECT of a table's rows. Raises NotTranslated for a name that none has."""
+        try:
+            _ = [check_name(column.name.lower()) for column in self.columns if column.is_given]
+        except ValueError as error:
+            raise NotTranslated(str(error)) from None
+        return self.query
 
     @property
     def is_plain(self) -> bool:
@@ -177,10 +187,26 @@ class Plans:
 
     def project(self, plan: Any) -> Rows:
         rows = self._input(plan)
-        columns = [c for expression in plan.expressions for c in self._shown(rows, expression)]
+        source, columns = rows.source.copy(), list[Column]()
+        for expression in plan.expressions:
+            if names := _several_names(expression):
+                columns += self._spread(source, Expressions(rows.find).tree(expression), names)
+            else:
+                columns += self._shown(rows, expression)
         if any(is_aggregated(column.tree) for column in columns):
             return self._grouped(rows, [], columns)
-        return replace(rows, columns=tuple(columns))
+        found = replace(rows, source=source, columns=tuple(columns))
+        return self.nest(found) if source.args.get("laterals") else found
+
+    def _spread(self, source: exp.Select, tree: Tree, names: Sequence[str]) -> list[Column]:
+        """Add a function that gives several columns to a FROM; return its columns."""
+        name, shown = f"l_{next(self.numbers)}", [*map(exp.to_identifier, names)]
+        is_outer = tree.name.lower().endswith("_outer")
+        tree.set("this", tree.name.lower().removesuffix("_outer"))
+        alias = exp.TableAlias(this=exp.to_identifier(name), columns=shown)
+        lateral = exp.Lateral(this=tree, view=True, outer=is_outer, alias=alias)
+        source.append("laterals", lateral)
+        return [Column(one, exp.column(one, name)) for one in names]
 
     def _shown(self, rows: Rows, expression: Any) -> Iterator[Column]:
         """Yield the columns that an expression of a select shows."""
@@ -200,7 +226,7 @@ class Plans:
         tree = tree.this if isinstance(tree, exp.Alias) else tree
         is_same = kind == "unresolved_attribute" and isinstance(tree, exp.Column)
         known = next((c for c in rows.columns if c.tree == tree), None) if is_same else None
-        yield known or Column(name_of(expression), tree)
+        yield known or Column(name_of(expression), tree, is_given=kind == "alias")
 
     def filter_rows(self, plan: Any) -> Rows:
         rows = self._input(plan)
@@ -320,7 +346,9 @@ class Plans:
     def add_columns(self, plan: Any) -> Rows:
         rows = self._input(plan)
         made = {
-            alias.name[0].lower(): Column(alias.name[0], Expressions(rows.find).tree(alias.expr))
+            alias.name[0].lower(): Column(
+                alias.name[0], Expressions(rows.find).tree(alias.expr), is_given=True
+            )
             for alias in plan.aliases
         }
         columns = [made.pop(c.name.lower(), c) for c in rows.columns]
@@ -345,7 +373,7 @@ class Plans:
         names = {r.col_name.lower(): r.new_col_name for r in plan.renames}
         names |= {old.lower(): new for old, new in plan.rename_columns_map.items()}
         found = (
-            Column(names[c.name.lower()], c.tree) if c.name.lower() in names else c
+            Column(names[c.name.lower()], c.tree, is_given=True) if c.name.lower() in names else c
             for c in rows.columns
         )
         return replace(rows, columns=tuple(found))
@@ -355,7 +383,9 @@ class Plans:
         if len(plan.column_names) != len(rows.columns):
             raise NotTranslated(f"toDF with {len(plan.column_names)} names")
         pairs = zip(plan.column_names, rows.columns, strict=True)
-        return replace(rows, columns=tuple(Column(name, c.tree) for name, c in pairs))
+        return replace(
+            rows, columns=tuple(Column(name, c.tree, is_given=True) for name, c in pairs)
+        )
 
     def alias_rows(self, plan: Any) -> Rows:
         rows = self.rows(plan.input)
@@ -446,6 +476,15 @@ _JOINS = {
     "left_semi": "left semi",
     "left_anti": "left anti",
 }
+
+
+def _several_names(expression: Any) -> list[str]:
+    """Return the names of an expression that gives several columns; else nothing."""
+    is_alias = expression.WhichOneof("expr_type") == "alias"
+    function = (expression.alias.expr if is_alias else expression).unresolved_function
+    names = [*expression.alias.name] if is_alias else ["pos", "col"]
+    is_numbered = function.function_name.lower() in ("posexplode", "posexplode_outer")
+    return names if is_numbered or (is_alias and len(names) > 1) else []
 
 
 def _using(left: Rows, right: Rows, names: list[str], type_: str) -> Iterator[Column]:

@@ -192,10 +192,12 @@ class _Statement:
         place = Place(self.file, self.tokens[0].line)
         self.take("IF", "NOT", "EXISTS")
         name = self.defaults.name(".".join(f"`{part}`" for part in self.parts()), kind)
+        schema = ""
         if self.at < len(self.tokens) and self.tokens[self.at].text == "(":
-            self.group()
+            columns = self.group()
+            schema = self.text[columns[0].start : columns[-1].end + 1]
         comment = self._clauses()
-        self.elements.add(Dataset(name, kind, place, comment))
+        self.elements.add(Dataset(name, kind, place, comment, schema))
         if self.take("AS"):
             query = replace(self.rest(), name=name[-1], target=name)
             self.elements.flows.append(query)

@@ -12,6 +12,7 @@ from urllib.parse import unquote, urlsplit
 
 from pyspark.pipelines.cli import PipelineSpec
 from pyspark.sql.types import StructType
+from sqlglot.errors import SqlglotError
 
 from sluice.declare.building import (
     DeclarationFile,
@@ -26,9 +27,11 @@ from sluice.declare.mistakes import Mistakes
 from sluice.declare.table import Graph, Table
 from sluice.delta.log.opened import open_version
 from sluice.errors import ConfigError
+from sluice.language.syntax import reason_of
+from sluice.language.typed.types import canonical
 from sluice.spark_pipelines.delivered import declared_columns, one_row
 from sluice.spark_pipelines.elements import Dataset, Elements, FullName, Place, Query
-from sluice.spark_pipelines.texts import table_name
+from sluice.spark_pipelines.texts import declared_types, table_name
 
 WAREHOUSE = "spark.sql.warehouse.dir"
 
@@ -132,7 +135,7 @@ class PipelineTables:
         name = self.name(dataset.name)
         about = {"description": dataset.comment} if dataset.comment else {}
         fields = {**about, **query_view(text), "incremental": "preferred"}
-        self._resolve(name, fields, flow.place)
+        self.check_schema(dataset, self._resolve(name, fields, flow.place).columns)
         self.sections["views"][name] = fields
         self.places[("views", name)] = dataset.place
         (query_field,) = query_view("").keys() - {"kind"}
@@ -140,6 +143,20 @@ class PipelineTables:
         self.places[where] = flow.place
         if flow.lines:
             self.blocks[where] = dict(enumerate(flow.lines, flow.place.line))
+
+    def check_schema(self, dataset: Dataset, columns: Mapping[str, str]) -> None:
+        """Raise Refused if a dataset's rows have other columns than it declares, as in Spark."""
+        if not dataset.schema:
+            return
+        try:
+            wanted = declared_types(dataset.schema)
+        except (SqlglotError, ValueError) as error:
+            raise Refused(f"can't read its schema: {reason_of(error)}", dataset.place) from None
+        for name in {**wanted, **columns}:
+            says, has = wanted.get(name, "missing"), columns.get(name, "missing")
+            if has and says != (has if has == "missing" else canonical(has)):
+                problem = f"its schema and its rows differ: {name} is {says} there, {has} here"
+                raise Refused(problem, dataset.place)
 
     def local(self, path: str) -> str:
         """Return a path as an absolute one, without `file:`; an address of a store as it is."""

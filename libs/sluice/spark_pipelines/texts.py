@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Iterable
+from itertools import chain, count
 
 import sqlglot
 from sqlglot import exp
 
 from sluice.language.names import NAME
 from sluice.language.syntax import Tree, Verbatim
+from sluice.language.typed.types import canonical
 from sluice.spark_pipelines.expressions import is_aggregated
 
 
@@ -15,6 +17,13 @@ def table_name(parts: Iterable[str]) -> str:
     """Return a name that a table or column may have."""
     name = re.sub(r"[^a-z0-9]+", "_", "_".join(parts).lower()).strip("_")
     return name if NAME.fullmatch(name) else f"t_{name}"
+
+
+def declared_types(ddl: str) -> dict[str, str]:
+    """Return the columns of DDL with their types. Raises SqlglotError, ValueError."""
+    tree = sqlglot.parse_one(f"CREATE TABLE t ({ddl})", dialect="spark")
+    found = (c for c in tree.this.expressions if isinstance(c, exp.ColumnDef))
+    return {table_name([c.name]): canonical(c.args["kind"].sql("spark")) for c in found}
 
 
 def parsed(text: str) -> exp.Query:
@@ -57,6 +66,39 @@ def without_streams(text: str) -> tuple[str, dict[int, dict[str, str]]]:
 
 def _blank(text: str, begin: int, end: int) -> str:
     return text[:begin] + re.sub(r"[^\n]", " ", text[begin:end]) + text[end:]
+
+
+def part_of_with(table: exp.Table) -> exp.CTE | None:
+    """Return the part of a WITH that a table's name means. Parts see those before them."""
+    below: Tree = table
+    while not (table.db or below.parent is None):
+        above = below.parent
+        parts = above.expressions if isinstance(above, exp.With) else []
+        if parts:
+            parts = parts[: [id(part) for part in parts].index(id(below))]
+        elif (with_ := above.args.get("with_")) and with_ is not below:
+            parts = with_.expressions
+        for part in parts:
+            if part.alias.lower() == table.name.lower():
+                return part  # type: ignore[no-any-return]
+        below = above
+    return None
+
+
+def names_in(text: str) -> set[str]:
+    """Return the names of a query's tables, and of the parts of its WITH."""
+    tree = parsed(text)
+    tables = {table.name.lower() for table in tree.find_all(exp.Table)}
+    return tables | {part.alias.lower() for part in tree.find_all(exp.CTE)}
+
+
+def free_name(name: str, taken: set[str]) -> str:
+    """Return a name that is not taken, and note it."""
+    plain = table_name([name])
+    numbered = (f"{plain}_{n}" for n in count(1))
+    free = next(n for n in chain([name.lower()], numbered) if n not in taken)
+    taken.add(free)
+    return free
 
 
 def with_views(text: str, views: dict[str, str]) -> str:
