@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +60,7 @@ def bag(rows: list[dict[str, Any]]) -> Counter[tuple[tuple[str, str], ...]]:
 
 
 def shown(value: Any) -> str:
-    if isinstance(value, float):
+    if isinstance(value, float | Decimal):  # a command's JSON has both as numbers
         return "nan" if math.isnan(value) else f"{value:.9g}"
     return str(value).replace("T", " ").removesuffix("Z").removesuffix("+00:00")
 
