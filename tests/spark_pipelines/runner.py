@@ -61,7 +61,7 @@ def bag(rows: list[dict[str, Any]]) -> Counter[tuple[tuple[str, str], ...]]:
 
 def shown(value: Any) -> str:
     if isinstance(value, float | Decimal):  # a command's JSON has both as numbers
-        return "nan" if math.isnan(value) else f"{value:.9g}"
+        return "nan" if math.isnan(value) else f"{float(value):.9g}"
     return str(value).replace("T", " ").removesuffix("Z").removesuffix("+00:00")
 
 
