@@ -43,7 +43,7 @@ def found(parts: list[TracedRows]) -> Sources:
 def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> World:
     """Several runs of random deliveries, through a table of every kind."""
     folder = tmp_path_factory.mktemp("lineage")
-    return Repeating.of_runs(4, folder, request.param, PIPELINE + MORE)
+    return Repeating.of_runs(6, folder, request.param, PIPELINE + MORE)
 
 
 @cache
