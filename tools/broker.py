@@ -51,7 +51,7 @@ log.retention.check.interval.ms=500
 log.cleaner.backoff.ms=500
 log.segment.delete.delay.ms=100
 broker.heartbeat.interval.ms=500
-broker.session.timeout.ms=3000
+broker.session.timeout.ms={session}
 """
 SECURED = """\
 sasl.enabled.mechanisms=SCRAM-SHA-256
@@ -114,7 +114,8 @@ class Broker:
 
     `advertised`: the port for clients, if a proxy forwards another one. `data`: the folder of its
     messages, if not its own. `node`: its number in the cluster; only the first one is its
-    controller.
+    controller. `session_s`: how long the controller waits for a broker before others lead instead;
+    one that is killed can't come back earlier, and on a busy machine a living one may be slow.
     """
 
     folder: Path
@@ -124,6 +125,7 @@ class Broker:
     data: Path | None = None
     cluster: str = field(default_factory=_cluster)
     node: int = 1
+    session_s: int = 60
     process: subprocess.Popen[bytes] | None = None
     secured: Secured | None = None
 
@@ -149,6 +151,7 @@ class Broker:
             "controller": self.controller,
             "advertised": ",".join(advertised),
             "data": self.data or self.folder / "data",
+            "session": self.session_s * 1000,
         }
         further = self.secured.properties if self.secured else ""
         self._properties.write_text(PROPERTIES.format(**places) + further)
@@ -269,10 +272,12 @@ def running(
     advertised: int = 0,
     data: Path | None = None,
     secured: Secured | None = None,
+    session_s: int = Broker.session_s,
 ) -> Iterator[Broker]:
     """Yield a broker without topics."""
     folder = Path(tempfile.mkdtemp(prefix="sluice-kafka-"))
-    broker = Broker(folder, port or free_port(), free_port(), advertised, data, secured=secured)
+    ports = port or free_port(), free_port()
+    broker = Broker(folder, *ports, advertised, data, secured=secured, session_s=session_s)
     with _started(broker):
         yield broker
 

@@ -22,6 +22,8 @@ pytestmark = pytest.mark.usefixtures("broker")
 
 Reading = Callable[..., Topical]
 
+KILLED = 3  # seconds until the cluster knows that a broker is gone
+
 
 @pytest.fixture
 def reading(
@@ -43,7 +45,7 @@ def reading(
 
 
 def test_killed_brokers_cost_no_row(reading: Reading, monkeypatch: pytest.MonkeyPatch) -> None:
-    with running() as broker:
+    with running(session_s=KILLED) as broker:
         lake = reading(broker, ", max_rows: 2, max_wait: 3 seconds")
         lake.send(*({"id": n} for n in range(3)))
         read = client.Brokers._fill
@@ -66,7 +68,7 @@ def test_killed_brokers_cost_no_row(reading: Reading, monkeypatch: pytest.Monkey
 def test_a_partition_that_moves_to_another_broker_in_a_batch_is_read_on(
     reading: Reading, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with running() as broker, joined(broker) as other:
+    with running(session_s=KILLED) as broker, joined(broker) as other:
         lake = reading(broker, ", max_wait: 20 seconds", nodes=(2, 1))
         lake.send({"id": 0}, {"id": 1})
         lake.take()
@@ -120,7 +122,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_full_disks_of_brokers_cost_no_row(reading: Reading, small_disk: Path) -> None:
-    with running(data=small_disk) as broker:
+    with running(data=small_disk, session_s=KILLED) as broker:
         lake = reading(broker, ", max_wait: 3 seconds")
         lake.send({"id": 0})
         lake.take()
