@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, SqlglotError
+from sqlglot.generators.spark import SparkGenerator
 from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import TokenType
 
@@ -144,11 +145,31 @@ class VerbatimParser(SparkParser):
         return exp.Paren(this=found) if isinstance(found, exp.Add) else found
 
 
+# Names that are read as something else, in one place or another, unless they are in backquotes.
+_KEYWORDS = """
+all alter analyze and any as begin between cache call case comment commit copy create cross cube
+current_date current_timestamp current_user declare delete desc describe distinct drop else except
+execute explain false fetch for from glob grant having ilike inner insert intersect into join kill
+lateral like limit load lock merge minus not notnull null offset on optimize or outer
+partitioned_by pivot pragma prepare qualify refresh regexp rename returning revoke rlike rollback
+rollup select serdeproperties session_user set show tablesample then true truncate uncache union
+unpivot update use using vacuum values when where window with xor
+"""
+KEYWORDS = set(_KEYWORDS.split())
+
+
+class VerbatimGenerator(SparkGenerator):
+    """Generator that renders keywords as names in backquotes."""
+
+    RESERVED_KEYWORDS: ClassVar[set[str]] = KEYWORDS
+
+
 class Verbatim(Spark):
     """Spark SQL that takes and renders functions by the name written."""
 
     if not TYPE_CHECKING:
         Parser = VerbatimParser
+        Generator = VerbatimGenerator
 
 
 SYNTAX: frozenset[type[Tree]] = frozenset(

@@ -27,8 +27,10 @@ from sluice.spark_pipelines.tables import WAREHOUSE, PipelineTables, Refused
 from sluice.spark_pipelines.texts import (
     free_name,
     names_in,
+    odd_names,
     parsed,
     part_of_with,
+    quoted,
     sql,
     with_views,
     without_streams,
@@ -318,7 +320,7 @@ class FlowReader(Tables):
         for key, part in parts.items():
             if renamed[key] != part.alias.lower():
                 meta = part.args["alias"].this.meta
-                edits.append((meta["start"], meta["end"] + 1, renamed[key]))
+                edits.append((meta["start"], meta["end"] + 1, quoted(renamed[key])))
         for table, part, found, query in uses:
             name, new = table.name.lower(), made.get(query, found)
             new = renamed[id(part)] if part else new
@@ -326,7 +328,10 @@ class FlowReader(Tables):
                 continue
             is_named = table.alias or new == name or not NAME.fullmatch(name)
             begin, end = table.parts[0].meta["start"], table.parts[-1].meta["end"]
-            edits.append((begin, end + 1, new if is_named else f"{new} AS {name}"))
+            shown = quoted(new) if is_named else f"{quoted(new)} AS {quoted(name)}"
+            edits.append((begin, end + 1, shown))
+        spans = [*edits]
+        edits += [o for o in odd_names(bare) if not any(a <= o[0] < b for a, b, _ in spans)]
         for begin, end, new in sorted(edits, reverse=True):
             bare = bare[:begin] + new + bare[end:]
         return with_views(bare, {name: query for query, name in made.items()})
