@@ -283,7 +283,10 @@ class FlowReader(Tables):
         """Return the rows of a query over the pipeline's tables."""
         columns = self.tables.columns_of(text)
         made = (Column(name, exp.column(name)) for name in columns)
-        return plans.from_query(parsed(text), made, columns)
+        return plans.from_query(parsed(text), made, [*columns])
+
+    def types(self, query: str) -> list[str]:
+        return [*self.tables.columns_of(query).values()]
 
     def _tree_of(self, text: str) -> exp.Query:
         try:

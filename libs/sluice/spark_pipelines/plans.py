@@ -401,12 +401,20 @@ class Plans:
         return replace(rows, columns=tuple(replace(c, aliases=alias) for c in rows.columns))
 
     def drop_nulls(self, plan: Any) -> Rows:
+        """Return the rows with so many values, by default all, that are neither null nor NaN."""
         rows = self._input(plan)
-        if plan.HasField("min_non_nulls"):
-            raise NotTranslated("dropna with a threshold")
         trees = [rows.find([n], None) for n in plan.cols] or [c.tree for c in rows.columns]
-        tests = (exp.Not(this=exp.Is(this=t.copy(), expression=exp.null())) for t in trees)
-        return replace(rows, where=(*rows.where, *tests))
+        known = zip(rows.columns, self.tables.types(sql(rows.query)), strict=True)
+        types = {column.tree.sql(): type_ for column, type_ in known}
+        tests = [_is_value(tree, types[tree.sql()]) for tree in trees]
+        least = plan.min_non_nulls if plan.HasField("min_non_nulls") else len(tests)
+        if least == len(tests):
+            return replace(rows, where=(*rows.where, *tests))
+        ifs = [exp.If(this=test, true=exp.Literal.number(1)) for test in tests]
+        ones: list[Tree] = [exp.Case(ifs=[one], default=_ZERO.copy()) for one in ifs]
+        number = reduce(lambda left, right: exp.Add(this=left, expression=right), ones)
+        has_enough = exp.GTE(this=number, expression=exp.Literal.number(least))
+        return replace(rows, where=(*rows.where, has_enough))
 
     def keep(self, plan: Any) -> Rows:
         return self.rows(plan.input)
@@ -473,6 +481,10 @@ class Tables(Protocol):
         """Return the rows of a query's text, which may name DataFrames as views."""
         ...
 
+    def types(self, query: str) -> Sequence[str]:
+        """Return the types of a query's columns; those of one that is computed whole are ''."""
+        ...
+
 
 _ZERO = exp.Literal.number(0)
 _JOINS = {
@@ -484,6 +496,16 @@ _JOINS = {
     "left_semi": "left semi",
     "left_anti": "left anti",
 }
+
+
+def _is_value(tree: Tree, type_: str) -> Tree:
+    """Return the test that a value is neither null nor, of a type that has it, NaN."""
+    if not type_:
+        raise NotTranslated("dropna over a query that is computed whole: filter by isNotNull()")
+    is_known = exp.Not(this=exp.Is(this=tree.copy(), expression=exp.null()))
+    if type_.upper() not in ("DOUBLE", "FLOAT"):
+        return is_known
+    return exp.And(this=is_known, expression=exp.Not(this=call("isnan", tree.copy())))
 
 
 def _several_names(expression: Any) -> list[str]:
