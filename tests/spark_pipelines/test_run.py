@@ -82,7 +82,8 @@ def test_a_run_refreshes_only_the_tables_that_are_named(tmp_path: Path) -> None:
     land(tmp_path / "landing/orders", "1.json", {"order_id": 1, "state": "CA", "amount": 10})
     assert sluice("run", "--spec", spec).exit_code == 0
     land(tmp_path / "landing/orders", "2.json", {"order_id": 2, "state": "CA", "amount": 4})
-    ran = sluice("run", "--spec", spec, "--refresh", "orders, cheap", "--format", "json")
+    named = "spark_catalog.default.Orders, CHEAP"
+    ran = sluice("run", "--spec", spec, "--refresh", named, "--format", "json")
     assert ran.exit_code == 0, ran.output
     ran_for = {json.loads(line)["table"] for line in ran.stdout.splitlines()}
     assert ran_for == {"shop.orders", "shop.cheap"}
