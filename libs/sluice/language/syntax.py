@@ -155,13 +155,7 @@ partitioned_by pivot pragma prepare qualify refresh regexp rename returning revo
 rollup select serdeproperties session_user set show tablesample then true truncate uncache union
 unpivot update use using vacuum values when where window with xor
 """
-KEYWORDS = set(_KEYWORDS.split())
-
-
-class VerbatimGenerator(SparkGenerator):
-    """Generator that renders keywords as names in backquotes."""
-
-    RESERVED_KEYWORDS: ClassVar[set[str]] = KEYWORDS
+KEYWORDS = frozenset(_KEYWORDS.split())
 
 
 class Verbatim(Spark):
@@ -169,7 +163,25 @@ class Verbatim(Spark):
 
     if not TYPE_CHECKING:
         Parser = VerbatimParser
-        Generator = VerbatimGenerator
+
+
+class QuotingGenerator(SparkGenerator):
+    """Generator that renders keywords as names of columns and tables in backquotes."""
+
+    def identifier_sql(self, expression: exp.Identifier) -> str:
+        text: str = super().identifier_sql(expression)
+        of = expression.parent
+        is_bare = isinstance(of, (exp.Alias, exp.TableAlias, exp.Table)) or (
+            isinstance(of, exp.Column) and not of.table
+        )
+        return f"`{text}`" if is_bare and text.lower() in KEYWORDS else text
+
+
+class Quoting(Verbatim):
+    """Such SQL with keywords in backquotes."""
+
+    if not TYPE_CHECKING:
+        Generator = QuotingGenerator
 
 
 SYNTAX: frozenset[type[Tree]] = frozenset(
@@ -404,8 +416,26 @@ def _is_date_part(column: exp.Column) -> bool:
 
 
 def render(tree: Tree) -> str:
-    """Return Spark SQL of a tree, on one line and without comments."""
-    return tree.sql(dialect=Verbatim, comments=False)
+    """Return Spark SQL of a tree, on one line and without comments.
+
+    Names that are keywords are in backquotes if the text could not be read as this tree otherwise.
+    """
+    text = tree.sql(dialect=Verbatim, comments=False)
+    names = (name.name.lower() for name in tree.find_all(exp.Identifier) if not name.quoted)
+    if KEYWORDS.isdisjoint(names) or _reads_as(text, tree):
+        return text
+    return tree.sql(dialect=Quoting, comments=False)
+
+
+def _reads_as(text: str, tree: Tree) -> bool:
+    try:
+        (again,) = Verbatim().parse(text)
+    except (SqlglotError, RecursionError, ValueError):
+        return False
+    if again is None or again.sql(dialect=Verbatim, comments=False) != text:
+        return False
+    ours, theirs = ([c.name for c in one.find_all(exp.Column)] for one in (tree, again))
+    return ours == theirs
 
 
 def shorten(text: str, most: int = 120) -> str:

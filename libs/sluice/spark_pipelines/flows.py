@@ -17,7 +17,7 @@ from sqlglot.errors import SqlglotError
 from sluice.delta.log.opened import exists
 from sluice.interpreter.expressions.from_protocol import schema_of
 from sluice.language.names import NAME, unknown
-from sluice.language.syntax import Tree, Verbatim, reason_of
+from sluice.language.syntax import Tree, Verbatim, reason_of, render
 from sluice.language.typed.types import read_columns
 from sluice.spark_pipelines.delivered import declared_columns, declared_topic
 from sluice.spark_pipelines.elements import Dataset, FullName, Query
@@ -31,7 +31,6 @@ from sluice.spark_pipelines.texts import (
     parsed,
     part_of_with,
     quoted,
-    sql,
     with_views,
     without_streams,
 )
@@ -82,7 +81,7 @@ class FlowReader(Tables):
             return self.over_tables(self.flow.text, {})
         if relation is not None and relation.WhichOneof("rel_type") == "sql":
             return self.over_tables(relation.sql.query, {})
-        return sql(self.rows().stored())
+        return render(self.rows().stored())
 
     def rows(self) -> Rows:
         """Return the flow's rows."""
@@ -345,9 +344,9 @@ class FlowReader(Tables):
         """Return the table that a query reads, or the text of the view."""
         parts = [part.name for part in table.parts]
         if len(parts) == 1 and parts[0].lower() in views:
-            return "", sql(views[parts[0].lower()].query)
+            return "", render(views[parts[0].lower()].query)
         found, view = self._find(parts, stream)
-        return found, sql(parsed(view[1])) if view else ""
+        return found, render(parsed(view[1])) if view else ""
 
 
 def by_name(first: Rows, other: Rows, dataset: Dataset) -> Rows:

@@ -21,7 +21,7 @@ from sqlglot import exp
 from sluice.interpreter.expressions.expression_tree import split_name
 from sluice.interpreter.expressions.from_protocol import schema_of
 from sluice.language.names import unknown
-from sluice.language.syntax import Tree, Verbatim
+from sluice.language.syntax import Tree, Verbatim, render
 from sluice.spark_pipelines.expressions import (
     Expressions,
     NotTranslated,
@@ -31,7 +31,7 @@ from sluice.spark_pipelines.expressions import (
     literal,
     name_of,
 )
-from sluice.spark_pipelines.texts import column_name, sql
+from sluice.spark_pipelines.texts import column_name
 
 MOST_ROWS = 1_000  # that a plan has itself
 TWICE = "the name of column {!r} is that of another one, in a table"
@@ -404,7 +404,7 @@ class Plans:
         """Return the rows with so many values, by default all, that are neither null nor NaN."""
         rows = self._input(plan)
         trees = [rows.find([n], None) for n in plan.cols] or [c.tree for c in rows.columns]
-        known = zip(rows.columns, self.tables.types(sql(rows.query)), strict=True)
+        known = zip(rows.columns, self.tables.types(render(rows.query)), strict=True)
         types = {column.tree.sql(): type_ for column, type_ in known}
         tests = [_is_value(tree, types[tree.sql()]) for tree in trees]
         least = plan.min_non_nulls if plan.HasField("min_non_nulls") else len(tests)

@@ -45,11 +45,6 @@ def parsed(text: str) -> exp.Query:
     return tree
 
 
-def sql(tree: Tree) -> str:
-    """Return a query on one line."""
-    return str(tree.sql(dialect=Verbatim, comments=False))
-
-
 def odd_names(text: str) -> Iterator[tuple[int, int, str]]:
     """Yield where a query has names that no table may have, and what they become."""
     for token in Verbatim().tokenize(text):
