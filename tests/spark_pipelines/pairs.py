@@ -58,6 +58,28 @@ PAIRS = {
             " AS size FROM orders"
         ),
     ),
+    "without_nulls": (
+        "o.dropna(subset=['state', 'price']).select('id')",
+        "SELECT id FROM orders WHERE state IS NOT NULL AND price IS NOT NULL AND NOT isnan(price)",
+    ),
+    "without_all_nulls": (
+        "o.dropna(how='all', subset=['state', 'price']).select('id')",
+        (
+            "SELECT id FROM orders WHERE CASE WHEN state IS NOT NULL THEN 1 ELSE 0 END"
+            " + CASE WHEN price IS NOT NULL AND NOT isnan(price) THEN 1 ELSE 0 END >= 1"
+        ),
+    ),
+    "with_two_values": (
+        "o.dropna(thresh=2).select('id')",
+        (
+            "SELECT id FROM orders WHERE CASE WHEN id IS NOT NULL THEN 1 ELSE 0 END"
+            " + CASE WHEN cust IS NOT NULL THEN 1 ELSE 0 END"
+            " + CASE WHEN state IS NOT NULL THEN 1 ELSE 0 END"
+            " + CASE WHEN amount IS NOT NULL THEN 1 ELSE 0 END"
+            " + CASE WHEN price IS NOT NULL AND NOT isnan(price) THEN 1 ELSE 0 END"
+            " + CASE WHEN at IS NOT NULL THEN 1 ELSE 0 END >= 2"
+        ),
+    ),
     "cast": (
         "o.select(o.amount.cast('string').alias('a'), F.coalesce('price', F.lit(0.5)).alias('p'))",
         "SELECT cast(amount AS STRING) AS a, coalesce(price, cast(0.5 AS DOUBLE)) AS p FROM orders",

@@ -1,11 +1,15 @@
 """What is wrong with a project's files: one message each, with file and line, and nothing runs."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
 from tests.spark_pipelines.projects import read_here, sluice, write_project
 
+from sluice.declare import spark_specs
+
 IMPORTS = "from pyspark import pipelines as dp\n"
+TOO_LONG = f"it took more than {spark_specs.LONGEST_S} seconds"
 VIEW = IMPORTS + "@dp.materialized_view\ndef numbers():\n    return "
 
 
@@ -109,3 +113,32 @@ def test_a_file_that_ends_the_process_is_named(tmp_path: Path) -> None:
     assert found.exit_code == 2
     ended = "the process that reads the definitions ended"
     assert f"{tmp_path}/transformations/b.py:1: {ended}" in found.output
+
+
+def test_a_file_that_never_ends_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process is stopped after LONGEST_S; here, as if it had read the file for so long."""
+    spec = write_project(tmp_path, a_py=VIEW + "spark.range(3)\n", b_py="while True: pass\n")
+
+    def run(command: list[str], *, timeout: int, **_: object) -> None:
+        Path(f"{command[-1]}.reading").write_text("transformations/b.py")
+        raise subprocess.TimeoutExpired(command, timeout)
+
+    monkeypatch.setattr(spark_specs.subprocess, "run", run)
+    found = sluice("validate", "--spec", spec)
+    assert found.exit_code == 2
+    ended = f"the process that reads the definitions ended: {TOO_LONG}"
+    assert f"{tmp_path}/transformations/b.py:1: {ended}" in found.output
+
+
+@pytest.mark.parametrize("method", ["max", "min", "sum", "avg"])
+def test_an_aggregate_that_asks_for_types_leaves_only_its_table_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    text = VIEW + f"spark.range(3).groupBy('id').{method}('id')\n"
+    text += "@dp.materialized_view\ndef others():\n    return spark.range(3)\n"
+    found = read_here(write_project(tmp_path, a_py=text), monkeypatch)
+    assert found["mistakes"] == []
+    ((file, line, problem),) = found["left_out"]
+    assert (file, line) == ("transformations/a.py", 4)
+    assert problem.startswith(f"numbers: {method} of groups asks for the columns' types: write agg")
+    assert [*found["sections"]["views"]] == ["others"]

@@ -1,8 +1,11 @@
 """A spark-pipelines project, run by Sluice as it is."""
 
 import json
+from math import nan
 from pathlib import Path
 
+import pyarrow as pa
+from deltalake import write_deltalake
 from tests.spark_pipelines.projects import land, rows_of, sluice, write_project
 
 ORDERS = """
@@ -79,7 +82,8 @@ def test_a_run_refreshes_only_the_tables_that_are_named(tmp_path: Path) -> None:
     land(tmp_path / "landing/orders", "1.json", {"order_id": 1, "state": "CA", "amount": 10})
     assert sluice("run", "--spec", spec).exit_code == 0
     land(tmp_path / "landing/orders", "2.json", {"order_id": 2, "state": "CA", "amount": 4})
-    ran = sluice("run", "--spec", spec, "--refresh", "orders, cheap", "--format", "json")
+    named = "spark_catalog.default.Orders, CHEAP"
+    ran = sluice("run", "--spec", spec, "--refresh", named, "--format", "json")
     assert ran.exit_code == 0, ran.output
     ran_for = {json.loads(line)["table"] for line in ran.stdout.splitlines()}
     assert ran_for == {"shop.orders", "shop.cheap"}
@@ -94,3 +98,25 @@ def test_a_run_refreshes_only_the_tables_that_are_named(tmp_path: Path) -> None:
     both = sluice("run", "--spec", spec, "--full-refresh-all", "--refresh", "cheap")
     assert both.exit_code == 2
     assert "leave out the others" in both.output
+
+
+def test_dropna_counts_nan_as_missing(tmp_path: Path) -> None:
+    """As Spark does: a row stays if enough values are neither null nor NaN."""
+    rows = {"id": [1, 2, 3, 4], "v": [1.0, nan, None, nan], "w": ["a", "b", None, None]}
+    write_deltalake(tmp_path / "given", pa.table(rows))
+    frames = {
+        "by_any": 'given.dropna(subset=["v", "w"])',
+        "by_all": 'given.dropna(how="all", subset=["v", "w"])',
+        "by_two": "given.withColumn('x', F.col('v') * 2).dropna(thresh=3)",
+    }
+    text = (
+        "from pyspark import pipelines as dp\nfrom pyspark.sql import functions as F\n"
+        'given = spark.read.format("delta").load("given")\n'
+    )
+    for name, frame in frames.items():
+        text += f'@dp.materialized_view\ndef {name}():\n    return {frame}.select("id")\n'
+    spec = write_project(tmp_path, a_py=text)
+    ran = sluice("run", "--spec", spec)
+    assert ran.exit_code == 0, ran.output
+    kept = {name: sorted(row["id"] for row in rows_of(spec, name)) for name in frames}
+    assert kept == {"by_any": [1], "by_all": [1, 2], "by_two": [1]}

@@ -15,7 +15,7 @@ from sluice.cli.refresh import Refresh, refresh_options
 from sluice.declare.project import Pipeline, Project
 from sluice.declare.project import load as load_project
 from sluice.declare.registry import kinds
-from sluice.declare.table import Table
+from sluice.declare.table import Graph, Table
 from sluice.engine.advance import Run
 from sluice.engine.advance import advance as advance_view
 from sluice.engine.batch_report import BatchReport
@@ -66,9 +66,9 @@ def refresh_tables(
     """Run some tables of a pipeline, or compute them again, in the order of the graph."""
     project = load_project(config)
     every = project.graph.pipeline(choose_pipeline(project, pipeline).name)
-    again = {project.graph.table(name).id for name in refresh.full}
+    again = {_named(name, project.graph).id for name in refresh.full}
     again |= {t.id for t in every if refresh.is_all and t.spec.STEP == "advance"}
-    chosen = again | {project.graph.table(name).id for name in refresh.names}
+    chosen = again | {_named(name, project.graph).id for name in refresh.names}
     this = name_run("refresh", allow_empty=allow_empty)
 
     def step(spark: Spark, project: Project, table: Table) -> Iterable[BatchReport]:
@@ -81,6 +81,18 @@ def refresh_tables(
     warn_of_left_out(project.graph)
     tables = [table for table in every if table.id in chosen]
     do(project, tables, this, step, format_, preview=preview)
+
+
+def _named(name: str, graph: Graph) -> Table:
+    """Return a table by its name, in any case, or as Spark names it: `catalog.database.table`.
+
+    A table of another database than the spec's has the database's name before its own.
+    """
+    parts = name.lower().replace("`", "").split(".")
+    known = {table.name for table in graph.tables.values()}
+    words = (".".join(parts), "_".join(parts[-2:]), parts[-1])
+    found = next((word for word in words if word in known), "")
+    return graph.table(found if found and name not in graph.tables else name)
 
 
 @click.command()

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, SqlglotError
+from sqlglot.generators.spark import SparkGenerator
 from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import TokenType
 
@@ -144,11 +145,43 @@ class VerbatimParser(SparkParser):
         return exp.Paren(this=found) if isinstance(found, exp.Add) else found
 
 
+# Names that are read as something else, in one place or another, unless they are in backquotes.
+_KEYWORDS = """
+all alter analyze and any as begin between cache call case comment commit copy create cross cube
+current_date current_timestamp current_user declare delete desc describe distinct drop else except
+execute explain false fetch for from glob grant having ilike inner insert intersect into join kill
+lateral like limit load lock merge minus not notnull null offset on optimize or outer
+partitioned_by pivot pragma prepare qualify refresh regexp rename returning revoke rlike rollback
+rollup select serdeproperties session_user set show tablesample then true truncate uncache union
+unpivot update use using vacuum values when where window with xor
+"""
+KEYWORDS = frozenset(_KEYWORDS.split())
+
+
 class Verbatim(Spark):
     """Spark SQL that takes and renders functions by the name written."""
 
     if not TYPE_CHECKING:
         Parser = VerbatimParser
+
+
+class QuotingGenerator(SparkGenerator):
+    """Generator that renders keywords as names of columns and tables in backquotes."""
+
+    def identifier_sql(self, expression: exp.Identifier) -> str:
+        text: str = super().identifier_sql(expression)
+        of = expression.parent
+        is_bare = isinstance(of, (exp.Alias, exp.TableAlias, exp.Table)) or (
+            isinstance(of, exp.Column) and not of.table
+        )
+        return f"`{text}`" if is_bare and text.lower() in KEYWORDS else text
+
+
+class Quoting(Verbatim):
+    """Such SQL with keywords in backquotes."""
+
+    if not TYPE_CHECKING:
+        Generator = QuotingGenerator
 
 
 SYNTAX: frozenset[type[Tree]] = frozenset(
@@ -383,8 +416,26 @@ def _is_date_part(column: exp.Column) -> bool:
 
 
 def render(tree: Tree) -> str:
-    """Return Spark SQL of a tree, on one line and without comments."""
-    return tree.sql(dialect=Verbatim, comments=False)
+    """Return Spark SQL of a tree, on one line and without comments.
+
+    Names that are keywords are in backquotes if the text could not be read as this tree otherwise.
+    """
+    text = tree.sql(dialect=Verbatim, comments=False)
+    names = (name.name.lower() for name in tree.find_all(exp.Identifier) if not name.quoted)
+    if KEYWORDS.isdisjoint(names) or _reads_as(text, tree):
+        return text
+    return tree.sql(dialect=Quoting, comments=False)
+
+
+def _reads_as(text: str, tree: Tree) -> bool:
+    try:
+        (again,) = Verbatim().parse(text)
+    except (SqlglotError, RecursionError, ValueError):
+        return False
+    if again is None or again.sql(dialect=Verbatim, comments=False) != text:
+        return False
+    ours, theirs = ([c.name for c in one.find_all(exp.Column)] for one in (tree, again))
+    return ours == theirs
 
 
 def shorten(text: str, most: int = 120) -> str:

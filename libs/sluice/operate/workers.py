@@ -34,8 +34,9 @@ from sluice.declare.table import Graph, Table
 from sluice.delta.places.delta_rs import store_fault
 from sluice.engine.batch_report import BatchReport
 from sluice.errors import Retryable, SluiceError, Unforeseen
-from sluice.spark.session import COLLECTED_AT, Spark
+from sluice.spark.session import Spark
 from sluice.spark.starting import lasting
+from sluice.terminal.program import COLLECTED_AT
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)

@@ -47,6 +47,7 @@ from sluice.meter import METER
 from sluice.spark.jars import classpath
 from sluice.spark.java import Archive, environment, java_home
 from sluice.spark.starting import check_age, check_server, hush, lasting, start_or_explain
+from sluice.terminal.program import COLLECTED_AT
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -226,7 +227,6 @@ LARGE: Mapping[str, str] = {
     "spark.sql.codegen.factoryMode": "FALLBACK",
 }
 GUARD = "guard the expression (try_cast, try_divide, nullif); to see its place, "
-COLLECTED_AT = (50_000, 20, 20)  # rows are tuples, which are many and never in cycles
 
 
 class Spark:

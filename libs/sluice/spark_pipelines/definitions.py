@@ -41,10 +41,12 @@ ACTION = (
 
 PYTHON = "runs Python code over rows, which may be anything"
 WRITES = "writes to another system; Sluice keeps tables"
+TYPES = "of groups asks for the columns' types: write agg(F.{0}('column')) instead of {0}('column')"
 REFUSED = {  # methods, by how their names begin, that ask a server though they only describe rows
     **dict.fromkeys(("applyIn", "transformWith", "mapIn"), PYTHON),
     **dict.fromkeys(("DataStreamWriter", "start", "toTable"), WRITES),
 }
+OF_GROUPS = ("max", "min", "sum", "avg")
 
 
 class MistakenDefinition(UnsupportedLocally):
@@ -109,7 +111,10 @@ class _Registry(GraphElementRegistry):
             query = Query(place, defaults, relation=self._relation(flow), refusal=refusal)
         except (MistakenDefinition, PySparkException) as error:
             called = _called_by_user(error, self.root) or str(error).rpartition(" ")[2]
-            if not (refusal := next((w for n, w in REFUSED.items() if called.startswith(n)), "")):
+            refusal = next((w for n, w in REFUSED.items() if called.startswith(n)), "")
+            if called in OF_GROUPS and isinstance(error, MistakenDefinition):
+                refusal = TYPES.format(called)
+            if not refusal:
                 raise
             where = _place_of(error, self.root, place.file)
             query = Query(where, defaults, refusal=f"{called} {refusal}")

@@ -10,7 +10,7 @@ from pyspark.sql.types import StructType
 
 from sluice.cache import cache_folder
 from sluice.spark_pipelines.expressions import NotTranslated
-from sluice.spark_pipelines.texts import table_name
+from sluice.spark_pipelines.texts import column_name
 
 
 def declared_columns(schema: StructType) -> dict[str, Any]:
@@ -18,7 +18,7 @@ def declared_columns(schema: StructType) -> dict[str, Any]:
 
     Raises NotTranslated if two columns would have one name.
     """
-    names = {table_name([f.name]): f.name for f in schema}
+    names = {column_name(f.name): f.name for f in schema}
     if lost := {f.name for f in schema} - {*names.values()}:
         raise NotTranslated(f"the name of column {min(lost)!r} is that of another one, in a table")
     types = (f.dataType.simpleString().upper() for f in schema)

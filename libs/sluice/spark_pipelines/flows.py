@@ -17,7 +17,7 @@ from sqlglot.errors import SqlglotError
 from sluice.delta.log.opened import exists
 from sluice.interpreter.expressions.from_protocol import schema_of
 from sluice.language.names import NAME, unknown
-from sluice.language.syntax import Tree, Verbatim, reason_of
+from sluice.language.syntax import Tree, Verbatim, reason_of, render
 from sluice.language.typed.types import read_columns
 from sluice.spark_pipelines.delivered import declared_columns, declared_topic
 from sluice.spark_pipelines.elements import Dataset, FullName, Query
@@ -27,9 +27,10 @@ from sluice.spark_pipelines.tables import WAREHOUSE, PipelineTables, Refused
 from sluice.spark_pipelines.texts import (
     free_name,
     names_in,
+    odd_names,
     parsed,
     part_of_with,
-    sql,
+    quoted,
     with_views,
     without_streams,
 )
@@ -80,7 +81,7 @@ class FlowReader(Tables):
             return self.over_tables(self.flow.text, {})
         if relation is not None and relation.WhichOneof("rel_type") == "sql":
             return self.over_tables(relation.sql.query, {})
-        return sql(self.rows().stored())
+        return render(self.rows().stored())
 
     def rows(self) -> Rows:
         """Return the flow's rows."""
@@ -281,7 +282,10 @@ class FlowReader(Tables):
         """Return the rows of a query over the pipeline's tables."""
         columns = self.tables.columns_of(text)
         made = (Column(name, exp.column(name)) for name in columns)
-        return plans.from_query(parsed(text), made, columns)
+        return plans.from_query(parsed(text), made, [*columns])
+
+    def types(self, query: str) -> list[str]:
+        return [*self.tables.columns_of(query).values()]
 
     def _tree_of(self, text: str) -> exp.Query:
         try:
@@ -318,7 +322,7 @@ class FlowReader(Tables):
         for key, part in parts.items():
             if renamed[key] != part.alias.lower():
                 meta = part.args["alias"].this.meta
-                edits.append((meta["start"], meta["end"] + 1, renamed[key]))
+                edits.append((meta["start"], meta["end"] + 1, quoted(renamed[key])))
         for table, part, found, query in uses:
             name, new = table.name.lower(), made.get(query, found)
             new = renamed[id(part)] if part else new
@@ -326,7 +330,10 @@ class FlowReader(Tables):
                 continue
             is_named = table.alias or new == name or not NAME.fullmatch(name)
             begin, end = table.parts[0].meta["start"], table.parts[-1].meta["end"]
-            edits.append((begin, end + 1, new if is_named else f"{new} AS {name}"))
+            shown = quoted(new) if is_named else f"{quoted(new)} AS {quoted(name)}"
+            edits.append((begin, end + 1, shown))
+        spans = [*edits]
+        edits += [o for o in odd_names(bare) if not any(a <= o[0] < b for a, b, _ in spans)]
         for begin, end, new in sorted(edits, reverse=True):
             bare = bare[:begin] + new + bare[end:]
         return with_views(bare, {name: query for query, name in made.items()})
@@ -337,9 +344,9 @@ class FlowReader(Tables):
         """Return the table that a query reads, or the text of the view."""
         parts = [part.name for part in table.parts]
         if len(parts) == 1 and parts[0].lower() in views:
-            return "", sql(views[parts[0].lower()].query)
+            return "", render(views[parts[0].lower()].query)
         found, view = self._find(parts, stream)
-        return found, sql(parsed(view[1])) if view else ""
+        return found, render(parsed(view[1])) if view else ""
 
 
 def by_name(first: Rows, other: Rows, dataset: Dataset) -> Rows:

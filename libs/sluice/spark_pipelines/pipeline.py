@@ -12,12 +12,13 @@ from pyspark.pipelines.cli import PipelineSpec
 from sqlglot import exp
 
 from sluice.interpreter.refusals import UnsupportedLocally
+from sluice.language.syntax import render
 from sluice.spark_pipelines.elements import Dataset, Elements, FullName, Place, Query
 from sluice.spark_pipelines.expressions import NotTranslated
 from sluice.spark_pipelines.flows import FlowReader, by_name
 from sluice.spark_pipelines.statements import setting_problem
 from sluice.spark_pipelines.tables import PipelineTables, Refused
-from sluice.spark_pipelines.texts import changing_part, parsed, sql
+from sluice.spark_pipelines.texts import changing_part, parsed
 
 SINK = "a sink writes to another system; Sluice keeps tables"
 APPENDED = (
@@ -154,4 +155,4 @@ class Declarations:
         for one in others:
             ordered = by_name(first, one, dataset)
             query = exp.Union(this=query, expression=ordered.query, distinct=False)
-        self.tables.add_view(dataset, flows[0], sql(query))
+        self.tables.add_view(dataset, flows[0], render(query))

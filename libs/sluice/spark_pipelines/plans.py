@@ -6,9 +6,10 @@ that Spark gives them, the aliases and the plans that may name them, so that `df
 `col("a.id")` find their side of a join.
 """
 
-import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from itertools import count
 from typing import Any, Protocol
 
@@ -19,8 +20,8 @@ from sqlglot import exp
 
 from sluice.interpreter.expressions.expression_tree import split_name
 from sluice.interpreter.expressions.from_protocol import schema_of
-from sluice.language.names import check_name, unknown
-from sluice.language.syntax import Tree, Verbatim
+from sluice.language.names import unknown
+from sluice.language.syntax import Tree, Verbatim, render
 from sluice.spark_pipelines.expressions import (
     Expressions,
     NotTranslated,
@@ -30,8 +31,10 @@ from sluice.spark_pipelines.expressions import (
     literal,
     name_of,
 )
+from sluice.spark_pipelines.texts import column_name
 
 MOST_ROWS = 1_000  # that a plan has itself
+TWICE = "the name of column {!r} is that of another one, in a table"
 UNNAMED = frozenset({"explode", "explode_outer", "posexplode", "posexplode_outer", "inline"})
 
 
@@ -65,9 +68,7 @@ class Rows:
         """Names of the columns in a query, each once."""
         found: list[str] = []
         for column in self.columns:
-            words = re.findall(r"[a-z0-9_]+", column.name.lower())
-            plain = "_".join(words).strip("_")
-            name = first = plain if plain[:1].isalpha() else f"c_{plain}".rstrip("_")
+            name = first = column_name(column.name)
             numbers = count(1)
             while name in found:
                 name = f"{first}_{next(numbers)}"
@@ -88,12 +89,17 @@ class Rows:
         return query
 
     def stored(self) -> exp.Select:
-        """Return the SELECT of a table's rows. Raises NotTranslated for a name that none has."""
-        try:
-            _ = [check_name(column.name.lower()) for column in self.columns if column.is_given]
-        except ValueError as error:
-            raise NotTranslated(str(error)) from None
+        """Return the SELECT of a table's rows. Raises NotTranslated if two columns share a name."""
+        seen = Counter(column_name(column.name) for column in self.columns)
+        for column in self.columns:
+            if column.is_given and seen[column_name(column.name)] > 1:
+                raise NotTranslated(TWICE.format(column.name))
         return self.query
+
+    def own_name(self, name: str) -> str:
+        """Return a name as the columns have it, in lower case; a table's are `column_name`s."""
+        lower = name.lower()
+        return lower if any(c.name.lower() == lower for c in self.columns) else column_name(name)
 
     @property
     def is_plain(self) -> bool:
@@ -112,6 +118,7 @@ class Rows:
         lower = [part.lower() for part in parts]
         for size in (len(lower), *range(1, len(lower))):
             *qualifier, name = lower[:size]
+            name = self.own_name(name)
             found = [c for c in self.columns if c.name.lower() == name]
             if qualifier:
                 found = [c for c in found if ".".join(qualifier) in c.aliases]
@@ -346,7 +353,7 @@ class Plans:
     def add_columns(self, plan: Any) -> Rows:
         rows = self._input(plan)
         made = {
-            alias.name[0].lower(): Column(
+            rows.own_name(alias.name[0]): Column(
                 alias.name[0], Expressions(rows.find).tree(alias.expr), is_given=True
             )
             for alias in plan.aliases
@@ -356,7 +363,7 @@ class Plans:
 
     def drop(self, plan: Any) -> Rows:
         rows = self.rows(plan.input)
-        names = {name.lower() for name in plan.column_names}
+        names = {*map(rows.own_name, plan.column_names)}
         trees = set[str]()
         for expression in plan.columns:
             try:
@@ -370,8 +377,9 @@ class Plans:
 
     def rename(self, plan: Any) -> Rows:
         rows = self.rows(plan.input)
-        names = {r.col_name.lower(): r.new_col_name for r in plan.renames}
-        names |= {old.lower(): new for old, new in plan.rename_columns_map.items()}
+        renames = [(r.col_name, r.new_col_name) for r in plan.renames]
+        every = (*renames, *plan.rename_columns_map.items())
+        names = {rows.own_name(old): new for old, new in every}
         found = (
             Column(names[c.name.lower()], c.tree, is_given=True) if c.name.lower() in names else c
             for c in rows.columns
@@ -393,12 +401,20 @@ class Plans:
         return replace(rows, columns=tuple(replace(c, aliases=alias) for c in rows.columns))
 
     def drop_nulls(self, plan: Any) -> Rows:
+        """Return the rows with so many values, by default all, that are neither null nor NaN."""
         rows = self._input(plan)
-        if plan.HasField("min_non_nulls"):
-            raise NotTranslated("dropna with a threshold")
         trees = [rows.find([n], None) for n in plan.cols] or [c.tree for c in rows.columns]
-        tests = (exp.Not(this=exp.Is(this=t.copy(), expression=exp.null())) for t in trees)
-        return replace(rows, where=(*rows.where, *tests))
+        known = zip(rows.columns, self.tables.types(render(rows.query)), strict=True)
+        types = {column.tree.sql(): type_ for column, type_ in known}
+        tests = [_is_value(tree, types[tree.sql()]) for tree in trees]
+        least = plan.min_non_nulls if plan.HasField("min_non_nulls") else len(tests)
+        if least == len(tests):
+            return replace(rows, where=(*rows.where, *tests))
+        ifs = [exp.If(this=test, true=exp.Literal.number(1)) for test in tests]
+        ones: list[Tree] = [exp.Case(ifs=[one], default=_ZERO.copy()) for one in ifs]
+        number = reduce(lambda left, right: exp.Add(this=left, expression=right), ones)
+        has_enough = exp.GTE(this=number, expression=exp.Literal.number(least))
+        return replace(rows, where=(*rows.where, has_enough))
 
     def keep(self, plan: Any) -> Rows:
         return self.rows(plan.input)
@@ -465,6 +481,10 @@ class Tables(Protocol):
         """Return the rows of a query's text, which may name DataFrames as views."""
         ...
 
+    def types(self, query: str) -> Sequence[str]:
+        """Return the types of a query's columns; those of one that is computed whole are ''."""
+        ...
+
 
 _ZERO = exp.Literal.number(0)
 _JOINS = {
@@ -478,6 +498,16 @@ _JOINS = {
 }
 
 
+def _is_value(tree: Tree, type_: str) -> Tree:
+    """Return the test that a value is neither null nor, of a type that has it, NaN."""
+    if not type_:
+        raise NotTranslated("dropna over a query that is computed whole: filter by isNotNull()")
+    is_known = exp.Not(this=exp.Is(this=tree.copy(), expression=exp.null()))
+    if type_.upper() not in ("DOUBLE", "FLOAT"):
+        return is_known
+    return exp.And(this=is_known, expression=exp.Not(this=call("isnan", tree.copy())))
+
+
 def _several_names(expression: Any) -> list[str]:
     """Return the names of an expression that gives several columns; else nothing."""
     is_alias = expression.WhichOneof("expr_type") == "alias"
@@ -489,15 +519,16 @@ def _several_names(expression: Any) -> list[str]:
 
 def _using(left: Rows, right: Rows, names: list[str], type_: str) -> Iterator[Column]:
     """Yield the columns of a join by names, each of them once."""
-    keys = {name.lower() for name in names}
     for name in names:
-        one = next(c for c in left.columns if c.name.lower() == name.lower())
+        one = next(c for c in left.columns if c.name.lower() == left.own_name(name))
         other = right.find([name], None)
         if type_ == "full_outer":
             yield Column(one.name, call("coalesce", one.tree, other))
         else:
             yield replace(one, tree=other) if type_ == "right_outer" else one
-    yield from (c for side in (left, right) for c in side.columns if c.name.lower() not in keys)
+    for side in (left, right):
+        keys = {*map(side.own_name, names)}
+        yield from (c for c in side.columns if c.name.lower() not in keys)
 
 
 def _by_name(left: Rows, right: Rows, *, missing: bool) -> tuple[Rows, Rows]:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
+from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import TokenType
 
@@ -235,7 +236,7 @@ class _Statement:
         if in_parentheses:
             self.expect(")")
         self.expect("KEYS")
-        keys = [parse_as(t.text, None) for t in self.group() if t.text != ","]
+        keys = [exp.column(t.text) for t in self.group() if t.text != ","]
         deletes: tuple[Any, ...] = ()
         if self.take("APPLY", "AS", "DELETE", "WHEN"):
             deletes = (parse_as(self.rest(("SEQUENCE",)).text, None),)
@@ -251,6 +252,6 @@ class _Statement:
 
     def _columns(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         if self.take("*", "EXCEPT"):
-            return (), tuple(parse_as(t.text, None) for t in self.group() if t.text != ",")
+            return (), tuple(exp.column(t.text) for t in self.group() if t.text != ",")
         words = self.rest(("STORED",)).text.strip("()").split(",")
         return tuple(parse_as(word, None) for word in words), ()

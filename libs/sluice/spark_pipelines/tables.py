@@ -84,10 +84,10 @@ class PipelineTables:
         """Return the columns of a declared table, with their types."""
         return self.tables[f"{self.pipeline}.{name}"].columns
 
-    def columns_of(self, text: str) -> list[str]:
-        """Return the columns of a query over the declared tables. Raises Refused."""
+    def columns_of(self, text: str) -> Mapping[str, str]:
+        """Return the columns of a query over the declared tables, with types. Raises Refused."""
         fields = {**query_view(text), "incremental": "preferred"}
-        return [*self._resolve("query", fields, None).columns]
+        return self._resolve("query", fields, None).columns
 
     def read_once(
         self, fields: dict[str, Any], name: str, place: Place, *, own: str = "", comment: str = ""

@@ -1,14 +1,15 @@
 """Texts of queries, changed in place so that lines stay, and names that tables may have."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import chain, count
 
 import sqlglot
 from sqlglot import exp
+from sqlglot.tokenizer_core import TokenType
 
 from sluice.language.names import NAME
-from sluice.language.syntax import Tree, Verbatim
+from sluice.language.syntax import KEYWORDS, Tree, Verbatim
 from sluice.language.typed.types import canonical
 from sluice.spark_pipelines.expressions import is_aggregated
 
@@ -19,11 +20,22 @@ def table_name(parts: Iterable[str]) -> str:
     return name if NAME.fullmatch(name) else f"t_{name}"
 
 
+def column_name(name: str) -> str:
+    """Return a column's name in its table: in lower case, with `_` for what no name may have."""
+    lower = name.lower()
+    return lower if NAME.fullmatch(lower) else table_name([name])
+
+
+def quoted(name: str) -> str:
+    """Return a name as a query may have it."""
+    return f"`{name}`" if name in KEYWORDS else name
+
+
 def declared_types(ddl: str) -> dict[str, str]:
     """Return the columns of DDL with their types. Raises SqlglotError, ValueError."""
     tree = sqlglot.parse_one(f"CREATE TABLE t ({ddl})", dialect="spark")
     found = (c for c in tree.this.expressions if isinstance(c, exp.ColumnDef))
-    return {table_name([c.name]): canonical(c.args["kind"].sql("spark")) for c in found}
+    return {column_name(c.name): canonical(c.args["kind"].sql("spark")) for c in found}
 
 
 def parsed(text: str) -> exp.Query:
@@ -33,9 +45,11 @@ def parsed(text: str) -> exp.Query:
     return tree
 
 
-def sql(tree: Tree) -> str:
-    """Return a query on one line."""
-    return str(tree.sql(dialect=Verbatim, comments=False))
+def odd_names(text: str) -> Iterator[tuple[int, int, str]]:
+    """Yield where a query has names that no table may have, and what they become."""
+    for token in Verbatim().tokenize(text):
+        if token.token_type == TokenType.IDENTIFIER and not NAME.fullmatch(token.text):
+            yield token.start, token.end + 1, quoted(column_name(token.text))
 
 
 def without_streams(text: str) -> tuple[str, dict[int, dict[str, str]]]:
@@ -94,9 +108,9 @@ def names_in(text: str) -> set[str]:
 
 def free_name(name: str, taken: set[str]) -> str:
     """Return a name that is not taken, and note it."""
-    plain = table_name([name])
+    plain = column_name(name)
     numbered = (f"{plain}_{n}" for n in count(1))
-    free = next(n for n in chain([name.lower()], numbered) if n not in taken)
+    free = next(n for n in chain([plain], numbered) if n not in taken)
     taken.add(free)
     return free
 

@@ -22,7 +22,7 @@ from tests.delta.reading.searched import (
 )
 
 from sluice.delta.log.files import FEATURE
-from sluice.delta.reading import searching
+from sluice.delta.reading import scanning, searching
 from sluice.delta.reading.searched_version import SearchedVersion
 from sluice.limits import Limits
 
@@ -106,7 +106,7 @@ def test_files_are_read_together_up_to_a_number_of_bytes(
 
     monkeypatch.setattr(pl, "collect_all", noted)
     whole = pa.chunked_array([pa.array([0, 10**12], pa.int64())])
-    monkeypatch.setattr(searching, "TOGETHER_BYTES", most)
+    monkeypatch.setattr(scanning, "TOGETHER_BYTES", most)
     searched = SearchedVersion(uri, DeltaTable(uri).version(), Limits())
     assert searched.few([{"big": whole}], 10 * ROWS)
     count = len(DeltaTable(uri).file_uris())

@@ -33,8 +33,17 @@ def active_files(table: DeltaTable) -> pa.Table:
     Names are those of deltalake's flattened actions: `min.<column>`, `partition.<column>`. Bounds
     of dates are left out where Python has no such dates.
     """
+    commit = commit_of(table.table_uri, table.version())
+    if (known := _active.find(commit)) is not None:
+        return known
     files = as_table(table.get_add_actions(flatten=True))
-    return files.drop_columns([n for n in files.column_names if not _is_held(files[n])])
+    found = files.drop_columns([n for n in files.column_names if not _is_held(files[n])])
+    _active.keep(commit, found)
+    return found
+
+
+_KEPT_BYTES = 64_000_000
+_active: CommitCache[pa.Table] = CommitCache(_KEPT_BYTES, lambda files: files.nbytes + 1)
 
 
 def _is_held(column: pa.ChunkedArray) -> bool:
@@ -135,7 +144,6 @@ _DIGITS = np.frombuffer(_Z85, np.uint8)
 _VALUES = np.zeros(256, np.uint32)
 _VALUES[_DIGITS] = np.arange(85)
 _POWERS = 85 ** np.arange(4, -1, -1, dtype=np.uint32)
-_KEPT_BYTES = 64_000_000
 
 
 def _size(kept: Mapping[str, pa.BooleanArray]) -> int:

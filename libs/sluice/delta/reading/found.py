@@ -5,15 +5,16 @@ search.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluice.delta.log.opened import CommitCache, commit_of
 
+ROW = "_sluice_row"  # a row's number in its file
 WantedValues = Mapping[str, pa.ChunkedArray]  # by column, the wanted values
 FOUND_BYTES = 32_000_000  # of Arrow
 Pages = Iterable[tuple[Path, pa.Table]]  # rows by file, with their numbers
@@ -23,6 +24,26 @@ Of = TypeVar("Of")
 
 class TypeMismatch(Exception):
     """A file has columns of other types than its table, so polars can't search it."""
+
+
+@dataclass(frozen=True)
+class File:
+    """A data file. `kept` masks its remaining rows; `constants` are columns stored outside it."""
+
+    path: Path
+    bytes: int
+    kept: pa.BooleanArray | None = None
+    constants: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def lost(self) -> int:
+        """The number of rows that it no longer has."""
+        return 0 if self.kept is None else self.kept.false_count
+
+    def may_have(self, values: WantedValues) -> bool:
+        """True unless a constant is not among the wanted values."""
+        known = self.constants.items()
+        return all(value in values[n].to_pylist() for n, value in known if n in values)
 
 
 @dataclass(frozen=True)

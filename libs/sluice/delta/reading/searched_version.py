@@ -25,6 +25,7 @@ from sluice.delta.places.folders import local_path
 from sluice.delta.reading.found import FoundRows, TypeMismatch, WantedValues, keep
 from sluice.delta.reading.live import rows_of_files
 from sluice.delta.reading.local import arrow_schema, is_bare, plain, types_of
+from sluice.delta.reading.searching import FileSearch, files_of
 from sluice.limits import Limits
 
 MOST = 16
@@ -119,12 +120,10 @@ class SearchedVersion:
             return chosen.empty_table()
         folder = local_path(self.uri)
         if folder is not None and can_search():
-            from sluice.delta.reading import searching  # imports polars, which takes a moment
-
             far = files_far(self._table, known)
-            files = searching.files_of(self._table, folder, far)
+            files = files_of(self._table, folder, far)
             parts = self._table.metadata().partition_columns
-            search = searching.FileSearch(folder, schema, known, parts, most + 1)
+            search = FileSearch(folder, schema, known, parts, most + 1)
             with suppress(TypeMismatch):
                 pages: dict[Path, pa.Table] = {}
                 found = search.rows(files, chosen.names)

@@ -1,53 +1,28 @@
-"""Rows of local Parquet files that have some of the wanted values, found by polars.
+"""Rows of local Parquet files that have some of the wanted values.
 
-The columns that are compared are read first, and the others only of the matching rows. For random
-keys in a large table, this takes a quarter of the time of a scan by Arrow.
+Files with an index are looked up; others are scanned by polars (`scanning`), which is imported only
+then.
 """
 
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, reduce
 from itertools import accumulate
-from operator import and_, or_
 from pathlib import Path
-from typing import Any
 from urllib.parse import unquote
 
 import numpy as np
-import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
-from polars.exceptions import PolarsError
 
 from sluice.delta.log.files import active_files, file_name, kept_rows
-from sluice.delta.reading.found import TypeMismatch, WantedValues, gather
+from sluice.delta.reading.found import ROW, File, WantedValues, gather
 from sluice.delta.reading.row_index import Codes, TableIndex, Unusable, codes_of
 
-ROW = "_sluice_row"
-FILES = 16  # searched at a time
-TOGETHER_BYTES = 128_000_000  # of them; all of their rows may be found
 WORTH_BYTES, AT_ONCE_BYTES = 8_000_000, 256_000_000  # of files that one search indexes
 FEW = 8  # one of so many rows of a file is looked up; of more, the file is searched
-
-
-@dataclass(frozen=True)
-class File:
-    """A data file. `kept` masks its remaining rows; `constants` are columns stored outside it."""
-
-    path: Path
-    bytes: int
-    kept: pa.BooleanArray | None = None
-    constants: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def lost(self) -> int:
-        """The number of rows that it no longer has."""
-        return 0 if self.kept is None else self.kept.false_count
-
-
-Near = tuple[File, pl.Expr]  # a file that may have wanted rows, and the condition that they meet
 
 
 @dataclass(frozen=True)
@@ -72,36 +47,33 @@ class FileSearch:
 
         Raises TypeMismatch for a file with columns of other types.
         """
-        near = [(file, test) for file in files if (test := self._test(file)) is not None]
+        near = [f for f in files if any(map(f.may_have, self.wanted))]
         left = yield from self._look_up(near, columns)
-        if sum(file.bytes for file, _ in left) > WORTH_BYTES and self._index([f for f, _ in left]):
+        if sum(file.bytes for file in left) > WORTH_BYTES and self._index(left):
             left = yield from self._look_up(left, columns)
-        for some in _together(left, TOGETHER_BYTES):
-            frames = [self._frame(file, test, columns) for file, test in some]
-            try:
-                found = pl.collect_all(frames)
-            except PolarsError as error:
-                raise TypeMismatch from error
-            for (file, _), rows in zip(some, found, strict=True):
-                yield file.path, _drop_lost(rows.rechunk().to_arrow(), file.kept)
+        if left:
+            from sluice.delta.reading.scanning import scan  # imports polars, which takes a moment
+
+            for file, rows in scan(left, self.wanted, self.stored, columns, self.most):
+                yield file.path, _drop_lost(rows, file.kept)
 
     def _look_up(
-        self, near: Sequence[Near], columns: Sequence[str]
-    ) -> Generator[tuple[Path, pa.Table], None, Sequence[Near]]:
+        self, near: Sequence[File], columns: Sequence[str]
+    ) -> Generator[tuple[Path, pa.Table], None, Sequence[File]]:
         """Yield the wanted rows of indexed files; return the other files."""
         if not self._codes:
             return near
-        left = list[Near]()
+        left = list[File]()
 
         def known() -> Iterator[tuple[File, pa.Table]]:
             for one in near:
                 rows = None
                 with suppress(Unusable):
-                    rows = self._indexed_rows(one[0], columns)
+                    rows = self._indexed_rows(one, columns)
                 if rows is None:
                     left.append(one)
                 elif rows.num_rows:
-                    yield one[0], rows
+                    yield one, rows
 
         for some in gather(known()):
             yield from self._compare(some, columns)
@@ -182,46 +154,6 @@ class FileSearch:
         except (pa.ArrowInvalid, ValueError):
             return ()
 
-    def _frame(self, file: File, test: pl.Expr, columns: Sequence[str]) -> pl.LazyFrame:
-        scan = pl.scan_parquet(
-            file.path,
-            schema=self._types,
-            row_index_name=ROW,
-            parallel="prefiltered",
-            glob=False,
-            hive_partitioning=False,
-            missing_columns="insert",
-            extra_columns="ignore",
-        )
-        found = scan.filter(test)
-        found = found if self.most is None else found.head(self.most + file.lost)
-        types, known = self._types, file.constants.items()
-        constants = [pl.lit(value, dtype=types[name]).alias(name) for name, value in known]
-        return found.with_columns(*constants).select(*columns, ROW)
-
-    @cached_property
-    def _types(self) -> pl.Schema:
-        return pl.from_arrow(self.stored.empty_table()).schema  # type: ignore[union-attr]
-
-    @cached_property
-    def _tests(self) -> Sequence[Mapping[str, pl.Expr]]:
-        distinct = [
-            {n: pl.Series(pc.unique(some)) for n, some in one.items()} for one in self.wanted
-        ]
-        return [
-            {n: pl.col(n).is_in(some.implode(), nulls_equal=True) for n, some in one.items()}
-            for one in distinct
-        ]
-
-    def _test(self, file: File) -> pl.Expr | None:
-        """Return the condition that wanted rows of a file meet; None if it has none."""
-        tests = []
-        for values, each in zip(self.wanted, self._tests, strict=True):
-            if all(v in values[n].to_pylist() for n, v in file.constants.items() if n in values):
-                inner = [test for name, test in each.items() if name not in file.constants]
-                tests.append(reduce(and_, inner, pl.lit(value=True)))
-        return reduce(or_, tests) if tests else None
-
 
 def files_of(table: DeltaTable, folder: str, far: Collection[str] = ()) -> list[File]:
     """Return the files of a version of the table in a folder, without those out of range."""
@@ -236,19 +168,6 @@ def files_of(table: DeltaTable, folder: str, far: Collection[str] = ()) -> list[
         for file in active_files(table).to_pylist()
         if file["path"] not in far
     ]
-
-
-def _together(near: Sequence[Near], most: int) -> Iterator[Sequence[Near]]:
-    """Yield files to be read at a time, up to so many bytes: all of their rows may be wanted."""
-    some, held = list[Near](), 0
-    for file, test in near:
-        if some and (len(some) == FILES or held + file.bytes > most):
-            yield some
-            some, held = [], 0
-        some.append((file, test))
-        held += file.bytes
-    if some:
-        yield some
 
 
 def _drop_lost(rows: pa.Table, kept: pa.BooleanArray | None) -> pa.Table:

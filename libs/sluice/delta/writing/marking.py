@@ -37,9 +37,10 @@ from sluice.delta.log.opened import open_version
 from sluice.delta.log.position import Head, Position
 from sluice.delta.places.failpoint import passing
 from sluice.delta.places.folders import local_path
-from sluice.delta.reading.found import Pages, gather, take
+from sluice.delta.reading.found import ROW, Pages, gather, take
 from sluice.delta.reading.local import arrow_schema, plain
 from sluice.delta.reading.searched_version import as_stored, can_search, files_far, is_exact
+from sluice.delta.reading.searching import FileSearch, files_of
 from sluice.delta.writing.filing import by_key
 from sluice.delta.writing.merge import check_applied
 from sluice.delta.writing.own_commits import (
@@ -117,8 +118,6 @@ def match_rows(before: Head, folder: str, keys: Keys) -> Iterator[Matched]:
 
     They are not searched again if the batch has found them before.
     """
-    from sluice.delta.reading.searching import ROW, FileSearch, files_of  # with polars
-
     table = open_version(before.uri, before.version)
     schema = arrow_schema(before.uri, before.version)
     key = pa.schema([schema.field(name) for name in keys.key])

@@ -92,6 +92,9 @@ class _Noted:
         return shown[max(shown, key=len)] if shown else 0
 
 
+SAME_NAME = "two columns have the same name: rename one of them by AS"
+
+
 def resolve(spec: Sql, inputs: Mapping[Where, Table], mistakes: TableMistakes) -> Table | None:
     """Return the last table of the chain, under the view's name; `parts` are all of them.
 
@@ -155,6 +158,8 @@ def _qualify(
     names = tuple(tree.named_selects)
     for name in names:
         check_name(name)
+    if len({*names}) < len(names):
+        raise Refused(tree, SAME_NAME)
     if not is_certain and (problems or UNREADABLE in names):
         raise Mistaken(problems)
     return tree, names, problems
@@ -293,7 +298,7 @@ class Queries(Planner):
         with_windows_inlined(select)
         items = {item.alias_or_name: item.unalias() for item in select.expressions}
         if len(items) < len(select.expressions):
-            raise Refused(select, "two columns have the same name: rename one of them by AS")
+            raise Refused(select, SAME_NAME)
         order = select.args.get("order")
         keys = [key.copy() for key in order.expressions] if order and _is_limited(select) else []
         having = select.args.get("having")
