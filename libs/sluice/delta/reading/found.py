@@ -17,6 +17,7 @@ from sluice.delta.log.opened import CommitCache, commit_of
 WantedValues = Mapping[str, pa.ChunkedArray]  # by column, the wanted values
 FOUND_BYTES = 32_000_000  # of Arrow
 Pages = Iterable[tuple[Path, pa.Table]]  # rows by file, with their numbers
+ROW = "_sluice_row"  # the number of a row in its file
 COMPARED_ROWS = 50_000  # at a time
 Of = TypeVar("Of")
 

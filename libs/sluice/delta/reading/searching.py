@@ -22,10 +22,9 @@ from deltalake import DeltaTable
 from polars.exceptions import PolarsError
 
 from sluice.delta.log.files import active_files, file_name, kept_rows
-from sluice.delta.reading.found import TypeMismatch, WantedValues, gather
+from sluice.delta.reading.found import ROW, TypeMismatch, WantedValues, gather
 from sluice.delta.reading.row_index import Codes, TableIndex, Unusable, codes_of
 
-ROW = "_sluice_row"
 FILES = 16  # searched at a time
 TOGETHER_BYTES = 128_000_000  # of them; all of their rows may be found
 WORTH_BYTES, AT_ONCE_BYTES = 8_000_000, 256_000_000  # of files that one search indexes
