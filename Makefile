@@ -42,7 +42,7 @@ in-seaweedfs: $(SETUP)
 # What a server decides: which commit wins, what lists and ranges hold, what a killed process leaves.
 # What the code before it decides, `make test-deep` tests on SeaweedFS.
 KILLED := test_a_kill_at_an_edge_is_mended_by_running_again
-OF_ANY_STORE := $(addprefix tests/stores/test_,exclusive.py opened.py log_cleaning.py lake.py \
+OF_ANY_STORE := $(addprefix tests/stores/test_,exclusive.py opened.py log_cleaning.py lake.py marks.py \
 	  'crashes.py::$(KILLED)[committing:totals]' 'crashes.py::$(KILLED)[committed:totals__state]' \
 	  crashes.py::test_a_zombie_that_wakes_after_another_run_writes_nothing \
 	  crashes.py::test_two_runs_of_the_same_interval_at_once_end_as_one \

@@ -16,6 +16,7 @@ MODULES: Mapping[str, tuple[str, str]] = {
     "kafka": ("confluent_kafka", "Kafka's client"),
     "lineage": ("openlineage", "OpenLineage's client"),
     "serve": ("uvicorn", "a web server"),
+    "stores": ("obstore", "obstore"),
 }
 
 

@@ -50,14 +50,14 @@ class Small:
     @classmethod
     def create(
         cls,
-        folder: Path,
+        folder: Path | str,
         columns: str | StructType,
         key: Sequence[str],
         write: Commit,
         **options: Any,
     ) -> "Small":
         """`columns` as SQL, which only a running Spark reads, or as they are."""
-        uri = str(folder / f"table-{uuid.uuid4().hex[:8]}")
+        uri = f"{folder}/table-{uuid.uuid4().hex[:8]}"
         schema = StructType.fromDDL(columns) if isinstance(columns, str) else columns
         create(uri, schema, a_position(0, kind="create"), **options)
         return cls(uri, key, write)

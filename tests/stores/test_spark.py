@@ -10,11 +10,13 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.crash.conftest import Pool
 from tests.crash.shop import Shop, day, mended
+from tests.delta.tables import ID_AND_V, Small, by_marking, by_spark
 from tests.stores.beside_disk import hold_alike, state
 from tests.stores.stored_shop import StoredShop
 from tests.support.lake import CONF
 from tests.support.proxy import COMMIT, Harm, Proxy, Rule
 from tests.support.s3a import reach
+from tests.support.stores import Store
 
 pytestmark = pytest.mark.usefixtures("real_spark")
 
@@ -89,3 +91,18 @@ def test_a_kill_before_a_commit_is_mended(
     """Its files lie in the store; after a commit, nothing does that tests/crash has not."""
     workers.killed(corrected_by_spark, day(1), at="committing:totals")
     mended(corrected_by_spark, undisturbed)
+
+
+def test_rows_marked_here_are_left_out_by_spark_and_merged_over(
+    spark: "SparkSession", store: Store, proxied: Proxy
+) -> None:
+    reach(spark, store, proxied.endpoint)
+    lake = store.uri(f"{store.place()}/lake/shop")
+    table = Small.create(lake, ID_AND_V, ["id"], by_marking(spark))
+    table.commit(*[("insert", {"id": i, "v": f"v{i}"}) for i in range(9)])
+    table.commit(("delete", {"id": 3, "v": "v3"}), ("update", {"id": 5, "v": "new"}))
+    table.write = by_spark(spark)
+    table.commit(("delete", {"id": 4, "v": "v4"}), ("update", {"id": 5, "v": "newer"}))
+    rows = spark.read.format("delta").load(table.uri).orderBy("id").collect()
+    expected = {**{i: f"v{i}" for i in range(9) if i not in (3, 4)}, 5: "newer"}
+    assert {row["id"]: row["v"] for row in rows} == expected

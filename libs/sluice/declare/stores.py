@@ -26,6 +26,7 @@ from urllib.parse import urlencode
 
 from sluice.errors import Retryable, StoreRefused
 
+OF_OBSTORE = ("access_key_id", "secret_access_key", "session_token")  # its names of keys
 SERVERS = ("AWS_ENDPOINT_URL_STS", "AWS_ENDPOINT_URL")
 ANSWER_S = 20
 # Files of profiles: the variable, the place without it, and how a profile's section begins.
@@ -84,6 +85,27 @@ def role_of_profile(environ: Mapping[str, str]) -> str:
         for section in _sections(name, environ)
     )
     return name if takes_role and not environ.get("AWS_ACCESS_KEY_ID") else ""
+
+
+def keys_of_environ(environ: Mapping[str, str] = os.environ) -> Mapping[str, str] | None:
+    """Return S3's keys that the environment names, by their names in obstore; None if only a
+    provider's own client finds them.
+
+    They are empty if obstore itself finds them: in variables, or from the machine's own service.
+    """
+    if environ.get("AWS_ACCESS_KEY_ID"):
+        return {}
+    if keys := keys_of_role(environ):
+        return dict(
+            zip(OF_OBSTORE, (keys.access_key, keys.secret_key, keys.session_token), strict=True)
+        )
+    named = environ.get("AWS_PROFILE", "")
+    sections = _sections(named or "default", environ)
+    known = {name: value for section in sections for name, value in section.items()}
+    found = {name: known[f"aws_{name}"] for name in OF_OBSTORE if f"aws_{name}" in known}
+    if "access_key_id" in found:
+        return found
+    return None if named or known.keys() - {"region", "output"} else {}
 
 
 def _sections(profile: str, environ: Mapping[str, str]) -> Iterator[Mapping[str, str]]:

@@ -15,8 +15,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from pathlib import Path
-from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from sluice.delta.log.files import file_name
+from sluice.delta.places.table_files import TableFiles
 from sluice.delta.writing.filing import WORN
 from sluice.delta.writing.marking import Numbers, columns_of
 from sluice.limits import Limits
@@ -71,14 +70,14 @@ class Layout:
 
 
 def layout_of(
-    folder: str,
+    place: TableFiles,
     paths: Sequence[str],
     kept: Mapping[str, pa.BooleanArray],
     order: SortColumns,
     schema: pa.Schema,
 ) -> Layout:
     """Return the layout of these files' rows. `kept`: the rows that files still have, by name."""
-    read = [_Read.of(folder, path, order, schema) for path in paths]
+    read = [_Read.of(place, path, order, schema) for path in paths]
     if not read:
         return Layout([], schema.empty_table())
     ranks, keys = _rank(pa.concat_tables([one.firsts for one in read]), order)
@@ -90,9 +89,11 @@ def layout_of(
     return Layout(files, keys)
 
 
-def lay_out_unordered(folder: str, paths: Sequence[str], schema: pa.Schema) -> list[FileLayout]:
+def lay_out_unordered(
+    place: TableFiles, paths: Sequence[str], schema: pa.Schema
+) -> list[FileLayout]:
     """Return the sizes of these files, with marked rows, as if their rows were unsorted."""
-    return [_lay_out(path, _Read.of(folder, path, [], schema), [], None) for path in paths]
+    return [_lay_out(path, _Read.of(place, path, [], schema), [], None) for path in paths]
 
 
 def _lay_out(
@@ -131,8 +132,8 @@ class _Read:
     sizes: tuple[tuple[int, int], ...]
 
     @classmethod
-    def of(cls, folder: str, path: str, order: SortColumns, schema: pa.Schema) -> "_Read":
-        with pq.ParquetFile(Path(folder, unquote(path)), memory_map=True) as file:
+    def of(cls, place: TableFiles, path: str, order: SortColumns, schema: pa.Schema) -> "_Read":
+        with place.open(path) as file:
             meta = file.metadata
             groups = [meta.row_group(i) for i in range(meta.num_row_groups)]
             keys = columns_of(file, range(len(groups)), [name for name, _ in order], schema)
@@ -151,11 +152,11 @@ class _Read:
         return cls(taken, tuple(zip(rows, sizes, strict=True)))
 
 
-def width_in(folder: str, paths: Sequence[str], schema: pa.Schema) -> float:
+def width_in(place: TableFiles, paths: Sequence[str], schema: pa.Schema) -> float:
     """Return the bytes of a row in memory, in the file with the widest rows."""
     widest = 0.0
     for path in paths:
-        with pq.ParquetFile(Path(folder, unquote(path)), memory_map=True) as file:
+        with place.open(path) as file:
             widest = max(widest, _width(file, schema))
     return widest
 

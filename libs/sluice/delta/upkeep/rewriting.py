@@ -1,4 +1,4 @@
-"""File a table on a disk again in pieces, each in a separate commit, without Spark.
+"""File a table again in pieces, each in a separate commit, without Spark.
 
 A piece reads a bounded number of bytes: files, or the part of files between two keys. Its rows are
 written in order. A file is removed once all its rows have been moved; until then, moved rows are
@@ -14,12 +14,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
-from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from sluice.changes.order import Direction
 from sluice.delta.log.actions import Action
@@ -29,7 +26,7 @@ from sluice.delta.log.opened import open_version
 from sluice.delta.log.position import Head, head_as_found, head_of
 from sluice.delta.places.delta_rs import open_table
 from sluice.delta.places.failpoint import passing
-from sluice.delta.places.folders import local_path
+from sluice.delta.places.table_files import TableFiles, may_create, table_files
 from sluice.delta.reading.local import arrow_schema
 from sluice.delta.upkeep.maintenance import Filing, upkeep
 from sluice.delta.upkeep.pieces import (
@@ -150,7 +147,7 @@ def _layout(filing: Filing, folder: str) -> Layout:
     if now is None:
         return Layout([], pa.table({}))
     paths = [path for path, file in now.files.items() if Partition.of(file).folder == folder]
-    return layout_of(now.folder, paths, now.kept, now.order, now.schema)
+    return layout_of(now.place, paths, now.kept, now.order, now.schema)
 
 
 def _bins(filing: Filing, slices: Sequence[Slice]) -> tuple[list[tuple[Take, ...]], list[Slice]]:
@@ -165,7 +162,7 @@ def _bins(filing: Filing, slices: Sequence[Slice]) -> tuple[list[tuple[Take, ...
     bins, large, held = [tuple[Take, ...]()], list[Slice](), 0
     for slice_ in slices:
         fullest = sorted(zip(slice_.rows, slice_.paths, strict=True))[-WEIGHED:]
-        width = width_in(now.folder, [path for _, path in fullest], now.schema)
+        width = width_in(now.place, [path for _, path in fullest], now.schema)
         size = max(slice_.bytes, int(slice_.row_count * width) // IN_MEMORY)
         if size > most:
             large.append(slice_)
@@ -193,7 +190,7 @@ def _by_pieces(filing: Filing, slices: Sequence[Slice]) -> Head:
     head, now = filing.before, _Now.of(filing)
     worn = [path for s in slices for path, gone in zip(s.paths, s.lost, strict=True) if gone]
     assert now is not None
-    for piece in pack(lay_out_unordered(now.folder, worn, now.schema), filing.limits.piece_bytes):
+    for piece in pack(lay_out_unordered(now.place, worn, now.schema), filing.limits.piece_bytes):
         now = _Now.of(filing)
         if now is None or now.head.version != head.version:
             raise lost_race(head.uri, head.version)
@@ -223,7 +220,7 @@ def _whole(filing: Filing, slices: Sequence[Slice]) -> Head:
 
 
 def _may_rewrite(filing: Filing) -> bool:
-    """True if the table is on a disk, and needs no other writer features."""
+    """True if commits can be created there, and the table needs no other writer features."""
     table, now = open_version(filing.before.uri, filing.before.version), _Now.of(filing)
     return now is not None and is_plain(table) and all("stats" in f for f in now.files.values())
 
@@ -233,19 +230,21 @@ class _Now:
     """A table at its head. `filed`: the wanted order of its rows."""
 
     head: Head
-    folder: str
+    place: TableFiles
     files: Added
     filed: Sequence[Direction]
 
     @classmethod
     def of(cls, filing: Filing) -> "_Now | None":
-        """Return the table at its head; None in a store, or if foreign commits changed it."""
+        """Return the table at its head; None if no commit can be created there, or if foreign
+        commits changed it.
+        """
         uri = filing.before.uri
-        head, folder = head_as_found(uri), local_path(uri)
-        if head is None or head.position is None or folder is None:
+        head = head_as_found(uri)
+        if head is None or head.position is None or not may_create(uri):
             return None
         files = added_files(uri, head.version)
-        return None if files is None else cls(head, folder, files, filing.order)
+        return None if files is None else cls(head, table_files(uri), files, filing.order)
 
     @cached_property
     def kept(self) -> "dict[str, pa.BooleanArray]":
@@ -316,7 +315,7 @@ def _is_in_place(taken: Sequence[_TakenRows], order: SortColumns, limits: Limits
 
 def _take_rows(now: _Now, piece: Piece, take: Take, layout: Layout | None) -> _TakenRows | None:
     """Return a file's rows between the piece's keys; None if none are there and others stay."""
-    with pq.ParquetFile(Path(now.folder, unquote(take.path)), memory_map=True) as file:
+    with now.place.open(take.path) as file:
         sizes = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
         groups = range(len(sizes)) if take.groups is None else take.groups
         rows = columns_of(file, groups, now.schema.names, now.schema)
@@ -351,7 +350,7 @@ def _actions(now: _Now, taken: Sequence[_TakenRows], limits: Limits) -> Iterator
         rows = rows.sort_by(now.order) if now.order else rows
         partition = Partition.of(now.files[some[0].path])
         for filed in _parts(rows, limits.file_rows):
-            yield add_action(now.folder, filed, partition, changes=False)
+            yield add_action(now.place, filed, partition, changes=False)
 
 
 def _parts(rows: pa.Table, most: int) -> Iterator[pa.Table]:

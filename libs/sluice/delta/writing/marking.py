@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 import numpy as np
@@ -29,6 +30,7 @@ from sluice.delta.log.files import (
     RowMask,
     active_files,
     added_files,
+    file_name,
     kept_rows,
     rows_left,
     size_of,
@@ -37,6 +39,7 @@ from sluice.delta.log.opened import open_version
 from sluice.delta.log.position import Head, Position
 from sluice.delta.places.failpoint import passing
 from sluice.delta.places.folders import local_path
+from sluice.delta.places.table_files import TableFiles, may_create, table_files
 from sluice.delta.reading.found import ROW, Pages, gather, take
 from sluice.delta.reading.local import arrow_schema, plain
 from sluice.delta.reading.searched_version import as_stored, can_search, files_far, is_exact
@@ -113,44 +116,90 @@ class Matched:
     rows: pa.Table
 
 
-def match_rows(before: Head, folder: str, keys: Keys) -> Iterator[Matched]:
-    """Yield the rows with these keys in the table's files, in a folder of this machine.
+def match_rows(before: Head, files: TableFiles, keys: Keys) -> Iterator[Matched]:
+    """Yield the rows with these keys in the table's files.
 
     They are not searched again if the batch has found them before.
     """
-    table = open_version(before.uri, before.version)
     schema = arrow_schema(before.uri, before.version)
     key = pa.schema([schema.field(name) for name in keys.key])
-    paths = {Path(folder, unquote(path)): path for path in active_files(table)["path"].to_pylist()}
-    pages: Pages | None = take(before.uri, before.version, keys.values)
-    if pages is None:
-        files = files_of(table, folder, files_far(table, [keys.values]))
-        parts = table.metadata().partition_columns
-        search = FileSearch(folder, schema, [keys.values], parts)
-        pages = search.rows(files, schema.names)
+    folder = local_path(before.uri)
+    pages = (
+        _scan(before, files, keys, schema)
+        if folder is None
+        else _search(before, folder, keys, schema)
+    )
     for some in gather(pages):
         columns = pa.concat_tables(as_stored(page, key) for _, page in some)
         every, at = keys.places(columns), 0
-        for file, page in some:
+        for path, page in some:
             places = every.slice(at, page.num_rows)
             at += page.num_rows
             if page.num_rows > places.null_count:
                 found = page.filter(places.is_valid())
                 numbers = found[ROW].to_numpy()
                 rows = as_stored(found, schema)
-                yield Matched(paths[file], numbers, places.drop_null().to_numpy(), rows)
+                yield Matched(path, numbers, places.drop_null().to_numpy(), rows)
 
 
-def rows_at(folder: str, path: str, numbers: Numbers, schema: pa.Schema) -> pa.Table:
-    """Return the numbered rows of a file of the table in a folder."""
-    with pq.ParquetFile(Path(folder, unquote(path)), memory_map=True) as file:
-        meta = file.metadata
-        sizes = np.array([meta.row_group(i).num_rows for i in range(meta.num_row_groups)])
-        ends = np.cumsum(sizes)
-        group = np.searchsorted(ends, numbers, side="right")
-        groups, nth = np.unique(group, return_inverse=True)
-        starts = np.cumsum(sizes[groups]) - sizes[groups]
-        found = columns_of(file, groups.tolist(), schema.names, schema)
+def _search(
+    before: Head, folder: str, keys: Keys, schema: pa.Schema
+) -> Iterator[tuple[str, pa.Table]]:
+    """Yield rows that may have the keys, by their file, found in a folder of this machine."""
+    table = open_version(before.uri, before.version)
+    paths = {Path(folder, unquote(path)): path for path in active_files(table)["path"].to_pylist()}
+    pages: Pages | None = take(before.uri, before.version, keys.values)
+    if pages is None:
+        near = files_of(table, folder, files_far(table, [keys.values]))
+        search = FileSearch(folder, schema, [keys.values], table.metadata().partition_columns)
+        pages = search.rows(near, schema.names)
+    return ((paths[file], page) for file, page in pages)
+
+
+def _scan(
+    before: Head, files: TableFiles, keys: Keys, schema: pa.Schema
+) -> Iterator[tuple[str, pa.Table]]:
+    """Yield the rows with the keys of each file in a store, of which the key is read first."""
+    table = open_version(before.uri, before.version)
+    kept, far = kept_rows(table), files_far(table, [keys.values])
+    for file in active_files(table).to_pylist():
+        if file["path"] in far:
+            continue
+        known = {n: file[f"partition.{n}"] for n in table.metadata().partition_columns}
+        stored = pa.schema([field for field in schema if field.name not in known])
+        with files.open(file["path"]) as opened:
+            key = columns_of(
+                opened,
+                range(opened.num_row_groups),
+                [n for n in keys.key if n not in known],
+                stored,
+            )
+            is_met = keys.places(_with_constants(key, known, schema)).is_valid()
+            numbers = np.flatnonzero(is_met.to_numpy(zero_copy_only=False))
+            if (mask := kept.get(file_name(file["path"]))) is not None:
+                numbers = numbers[mask.take(pa.array(numbers)).to_numpy(zero_copy_only=False)]
+            if len(numbers):
+                rows = _with_constants(numbered_rows(opened, numbers, stored), known, schema)
+                yield file["path"], rows.append_column(ROW, pa.array(numbers))
+
+
+def _with_constants(rows: pa.Table, known: Mapping[str, Any], schema: pa.Schema) -> pa.Table:
+    """Append the columns that the files of a partition do not hold."""
+    for name, value in known.items():
+        constant = pa.scalar(value, schema.field(name).type)
+        rows = rows.append_column(name, pa.repeat(constant, rows.num_rows))
+    return rows
+
+
+def numbered_rows(file: pq.ParquetFile, numbers: Numbers, schema: pa.Schema) -> pa.Table:
+    """Return the numbered rows of a file, by whole row groups."""
+    meta = file.metadata
+    sizes = np.array([meta.row_group(i).num_rows for i in range(meta.num_row_groups)])
+    ends = np.cumsum(sizes)
+    group = np.searchsorted(ends, numbers, side="right")
+    groups, nth = np.unique(group, return_inverse=True)
+    starts = np.cumsum(sizes[groups]) - sizes[groups]
+    found = columns_of(file, groups.tolist(), schema.names, schema)
     return found.take(numbers - (ends - sizes)[group] + starts[nth])
 
 
@@ -172,11 +221,11 @@ def columns_of(
 class MarkedFiles:
     """The files of one version of a table, and the rows that a changelog alters or deletes.
 
-    `folder`: the table's path. `kept`: the rows that files still have, by name. `schema`: that of
+    `place`: where they are. `kept`: the rows that files still have, by name. `schema`: that of
     the rows. `partition`: the column by which they are in folders, if any.
     """
 
-    folder: str
+    place: TableFiles
     files: Added
     kept: Mapping[str, pa.BooleanArray]
     found: Sequence[Matched]
@@ -196,15 +245,12 @@ class MarkedFiles:
             if (still := self._still(path)).any():
                 yield re_add_with_vector(self.files[path], still, changes=True)
         for part, new, some in parts:
-            left = [
-                rows_at(self.folder, path, np.flatnonzero(self._still(path)), new.schema)
-                for path in some
-            ]
+            left = [self._rows_left(path, new.schema) for path in some]
             combined = by_key(pa.concat_tables([new, *left]), key)
             if combined.num_rows:
-                yield add_action(self.folder, combined, part, changes=True)
+                yield add_action(self.place, combined, part, changes=True)
         for part, changes in by_part(self._changes(rows), self.partition):
-            yield cdc_action(self.folder, changes, part)
+            yield cdc_action(self.place, changes, part)
 
     def _loose(self, partition: Partition) -> list[str]:
         """Return the small files of a partition, once they are many.
@@ -228,6 +274,10 @@ class MarkedFiles:
     @cached_property
     def _gone(self) -> dict[str, Numbers]:
         return {one.path: one.numbers for one in self.found}
+
+    def _rows_left(self, path: str, schema: pa.Schema) -> pa.Table:
+        with self.place.open(path) as file:
+            return numbered_rows(file, np.flatnonzero(self._still(path)), schema)
 
     def _still(self, path: str) -> RowMask:
         file = self.files[path]
@@ -268,7 +318,8 @@ def most_marked(before: Head, key: Sequence[str], limits: Limits) -> int:
 def _can_mark(before: Head, key: Sequence[str]) -> bool:
     """True if rows of the table can be found by the key, and marked in a commit made here."""
     table = open_version(before.uri, before.version)
-    if not (key and is_plain(table) and local_path(before.uri) and can_search()):
+    is_found = can_search() if local_path(before.uri) is not None else may_create(before.uri)
+    if not (key and is_plain(table) and is_found):
         return False
     schema, parts = arrow_schema(before.uri, before.version), table.metadata().partition_columns
     if parts and (len(parts) > 1 or not pa.types.is_integer(schema.field(parts[0]).type)):
@@ -302,15 +353,14 @@ def commit_marked(
     """
     uri, done = before.uri, result_of(before, count_changes(rows[CHANGE]))
     table, files = open_version(uri, before.version), added_files(uri, before.version)
-    folder = local_path(uri)
-    assert folder is not None
     assert files is not None
+    place = table_files(uri)
     schema, kept = arrow_schema(uri, before.version), kept_rows(table)
     with fenced(before, position) as mine:
-        found = list(match_rows(before, folder, Keys(rows, key)))
+        found = list(match_rows(before, place, Keys(rows, key)))
         check_applied(before, done, _count_applied(rows, found))
         (partition,) = table.metadata().partition_columns or (None,)
-        marked = MarkedFiles(folder, files, kept, found, schema, limits, partition)
+        marked = MarkedFiles(place, files, kept, found, schema, limits, partition)
         txn = {"appId": before.table, "version": mine.batch, "lastUpdated": now()}
         noted = commit_info(before, mine, "MERGE", done)
         actions = [*vectors_allowed(table), {"txn": txn}, *marked.actions(rows, key), noted]

@@ -4,23 +4,21 @@ A commit is made once, onto the version that it was computed from, or not at all
 batch carries the number of the batch and the identity of its attempt. Afterwards the log shows
 whose attempt has won, even if the store's answer was lost.
 
-Sluice writes commits of its own because deltalake can't add a deletion vector. Such a commit is a
-draft, then a hard link to its place in the log, which the file system grants to one writer.
-delta-rs commits to a disk in the same way, but syncs nothing. Here, the files that a commit names
-are on the disk before the commit can be seen, and the commit before it is reported.
+Sluice writes commits of its own because deltalake can't add a deletion vector. They are created in
+the log as delta-rs creates its own, by an operation that one writer wins. delta-rs syncs nothing on
+a disk. Here, the files that a commit names are on the disk before the commit can be seen, and the
+commit before it is reported.
 """
 
 import json
-import os
 import time
 import uuid
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from functools import partial
 from typing import Any, Self
-from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
@@ -36,7 +34,8 @@ from sluice.delta.log.opened import CHECKPOINTS, keep, open_for_writer, open_ver
 from sluice.delta.log.position import Head, Position, positions
 from sluice.delta.places.exclusive import check_exclusive
 from sluice.delta.places.failpoint import passing
-from sluice.delta.places.folders import LOG, local_path, sync
+from sluice.delta.places.folders import local_path
+from sluice.delta.places.table_files import TableFiles, table_files
 from sluice.delta.writing import statistics
 from sluice.delta.writing.statistics import has_exact_statistics, statistics_of
 from sluice.errors import LostRace, Retryable, SluiceError
@@ -82,13 +81,13 @@ def by_part(rows: pa.Table, column: str | None) -> Iterator[tuple[Partition, pa.
         begun += count
 
 
-def add_action(folder: str, rows: pa.Table, partition: Partition, *, changes: bool) -> Action:
-    """Write rows of a partition to a file of the table in a folder; return its action.
+def add_action(files: TableFiles, rows: pa.Table, partition: Partition, *, changes: bool) -> Action:
+    """Write rows of a partition to a file of the table; return its action.
 
     `changes` is false for upkeep: rows only move, and the change feed does not show it.
     """
     path = partition.path(f"part-00000-{uuid.uuid4()}.snappy.parquet")
-    size = write_file(folder, unquote(path), rows)
+    size = write_file(files, path, rows)
     return {
         "add": {
             "path": path,
@@ -101,10 +100,10 @@ def add_action(folder: str, rows: pa.Table, partition: Partition, *, changes: bo
     }
 
 
-def cdc_action(folder: str, rows: pa.Table, partition: Partition) -> Action:
+def cdc_action(files: TableFiles, rows: pa.Table, partition: Partition) -> Action:
     """Write change data of a partition; return its action."""
     path = f"{FEED}/{partition.path(f'cdc-00000-{uuid.uuid4()}.snappy.parquet')}"
-    size = write_file(folder, unquote(path), rows)
+    size = write_file(files, path, rows)
     values = dict(partition.values)
     return {"cdc": {"path": path, "partitionValues": values, "size": size, "dataChange": False}}
 
@@ -124,25 +123,24 @@ def remove_action(file: Action, *, changes: bool) -> Action:
     return {"remove": {**known, **fixed, "deletionTimestamp": now()}}
 
 
-def write_file(folder: str, name: str, rows: pa.Table) -> int:
-    """Write a file of the table in a folder; return its bytes.
+def write_file(files: TableFiles, path: str, rows: pa.Table) -> int:
+    """Write a file of the table; return its bytes.
 
     Columns whose values repeat in a sample get a dictionary.
     """
-    path = Path(folder, name)
-    path.parent.mkdir(exist_ok=True, parents=True)
     sample = rows.slice(0, SAMPLE)
     leaves = (leaf for n in rows.column_names for leaf in _leaves(sample[n].combine_chunks(), n))
-    pq.write_table(
+    repeated = [p for p, values in leaves if LEAST * len(values.unique()) <= len(values)]
+    encode = partial(
+        pq.write_table,
         rows,
-        path,
         row_group_size=statistics.GROUP_ROWS,
         write_statistics=[f.name for f in rows.schema if has_exact_statistics(f.type)],
-        use_dictionary=[p for p, values in leaves if LEAST * len(values.unique()) <= len(values)],
+        use_dictionary=repeated,
         store_schema=False,
         store_decimal_as_integer=True,
     )
-    return path.stat().st_size
+    return files.write(path, encode)
 
 
 def _leaves(values: pa.Array, path: str) -> Iterator[tuple[str, pa.Array]]:
@@ -267,10 +265,12 @@ def is_plain(table: DeltaTable) -> bool:
 
 def commit_actions(before: Head, actions: Sequence[Action]) -> None:
     """Make the commit after `before`, and keep the table open. Raises LostRace if there is one."""
-    folder = local_path(before.uri)
-    assert folder is not None
     table = open_for_writer(before.uri, before.version)
-    _link(folder, before, actions)
+    lines = "\n".join(map(json.dumps, actions))
+    try:
+        table_files(before.uri).commit(before.version + 1, lines, _list_new_files(actions))
+    except FileExistsError:
+        raise lost_race(before.uri, before.version) from None
     table.update_incremental()
     every = {**CHECKPOINTS, **table.metadata().configuration}["delta.checkpointInterval"]
     if table.version() % int(every) == 0:
@@ -332,25 +332,6 @@ def vectors_allowed(table: DeltaTable) -> Iterator[Action]:
     }
 
 
-def _link(folder: str, before: Head, actions: Sequence[Action]) -> None:
-    log, number = Path(folder, LOG), before.version + 1
-    draft = log / f"_commit_{uuid.uuid4()}.json.tmp"
-    draft.write_text("\n".join(json.dumps(action) for action in actions), encoding="utf-8")
-    try:
-        sync([*_files_named(Path(folder), actions), draft])
-        os.link(draft, log / f"{number:020d}.json")
-        sync([log])
-    except FileExistsError:
-        raise lost_race(before.uri, before.version) from None
-    finally:
-        draft.unlink()
-
-
-def _files_named(folder: Path, actions: Sequence[Action]) -> Iterator[Path]:
-    """Yield the new files that a commit names, then the folders that hold their names."""
+def _list_new_files(actions: Sequence[Action]) -> list[str]:
     names = {kind: [a[kind]["path"] for a in actions if kind in a] for kind in KINDS}
-    new = {*names["add"], *names["cdc"]} - {*names["remove"]}
-    files = [folder / unquote(name) for name in sorted(new)]
-    yield from files
-    for file in files:
-        yield from (above for above in file.parents if above.is_relative_to(folder))
+    return sorted({*names["add"], *names["cdc"]} - {*names["remove"]})
