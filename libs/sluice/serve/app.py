@@ -168,17 +168,32 @@ class Server:
             wait = {"Retry-After": "1"}
             raise Refused(HTTPStatus.TOO_MANY_REQUESTS, "too many requests wait", "", wait)
         self._waiting += 1
-        reading = asyncio.get_running_loop().run_in_executor(self._pool, read)
-        reading.add_done_callback(self._end)
-        done, _ = await asyncio.wait([reading], timeout=self.limits.seconds)
-        if done:
-            return reading.result()
-        raise took_long(self.limits)
+        loop = asyncio.get_running_loop()
+        answered: asyncio.Future[T] = loop.create_future()
 
-    def _end(self, reading: "asyncio.Future[T]") -> None:
+        def work() -> None:
+            found, wrong = None, None
+            try:
+                found = read()
+            except Exception as error:  # noqa: BLE001  # of a read: who waits for it gets it
+                wrong = error
+            loop.call_soon_threadsafe(self._end, answered, found, wrong)
+
+        self._pool.submit(work)
+        try:
+            async with asyncio.timeout(self.limits.seconds) as limit:
+                return await answered
+        except TimeoutError:
+            if not limit.expired():  # one of the read itself
+                raise
+            answered.cancel()
+            raise took_long(self.limits) from None
+
+    def _end(self, answered: "asyncio.Future[Any]", found: Any, wrong: Exception | None) -> None:
+        """Hand over what a read found, if somebody still waits for it."""
         self._waiting -= 1
-        if not reading.cancelled():
-            reading.exception()  # of a read that nobody waits for any more
+        if not answered.done():
+            answered.set_exception(wrong) if wrong else answered.set_result(found)
 
     async def _stream(self, asked: Callable[[], Question], last: str | None) -> Response:
         if self._streams >= self.limits.streams:

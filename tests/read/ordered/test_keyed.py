@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.read.tables import keyed, placed, write
 
+from sluice.delta.reading import row_index
 from sluice.errors import UsageError
 from sluice.read.conditions.key_order import KeyColumns
 from sluice.read.stored import snapshot
@@ -145,6 +146,13 @@ def test_a_key_that_was_read_is_not_decoded_again_and_goes_with_its_file(tmp_pat
     DeltaTable(uri).vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
     with pytest.raises(SnapshotExpired, match="vacuumed"):
         table.get(333)
+
+
+def test_no_index_is_opened_of_a_table_that_was_never_searched(tmp_path, monkeypatch):
+    uri, opened = some_table(tmp_path), []
+    monkeypatch.setattr(row_index, "FileIndex", lambda *args: opened.append(args))
+    assert keyed(uri, "k").get(333) == {"k": 333, "v": "333"}
+    assert opened == []
 
 
 def test_null_is_a_key_like_any_other(tmp_path):
