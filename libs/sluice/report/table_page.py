@@ -136,7 +136,7 @@ def _definition(project: Project, found: Table) -> list[Content]:
         return []
     text, yaml = StringIO(), YAML()
     yaml.width = LONGEST
-    written = {"kind": found.declared_kind, **project.declaration(found).as_written()}
+    written = {"kind": found.declared_kind, **project.definition(found)}
     yaml.dump(_in_lines(written), text)
     return [Text(text.getvalue(), "code")]
 

@@ -44,7 +44,7 @@ def table(asked: Question) -> Answer:
     stands = next(iter(status(asked.lake.project, [found])), None)
     said = _describe(found, stands) | {"inputs": list(found.inputs)}
     if found.is_view:
-        said |= {"definition": asked.lake.project.declaration(found).as_written()}
+        said |= {"definition": asked.lake.project.definition(found)}
     return Answer(to_json(said))
 
 
