@@ -72,7 +72,8 @@ class Refused(Exception):
     def of(cls, status: int, error: SluiceError, hint: str | None = None) -> "Refused":
         """Return the refusal of an error of the readers."""
         hint = error.hint if hint is None else hint
-        return cls(status, error.message, hint, type_=type(error).__name__)
+        message = "\n".join(mistakes(error)) if isinstance(error, ConfigError) else error.message
+        return cls(status, message, hint, type_=type(error).__name__)
 
     def as_json(self, given: str = "") -> dict[str, Any]:
         """Return what is said of it; `given`: the request, whose own paths are shown."""

@@ -41,7 +41,7 @@ from sluice.pages.elements import Page, html
 from sluice.read.lake import Lake
 from sluice.read.stored.snapshot import NotBuilt
 from sluice.serve.access import Access
-from sluice.serve.answers import Answer, Format, Refused, mistakes, negotiate, to_json
+from sluice.serve.answers import Answer, Format, Refused, negotiate, to_json
 from sluice.serve.changes import events
 from sluice.serve.pages import PAGES, refusal
 from sluice.serve.questions import Limits, Question, Route, refuse, took_long
@@ -127,7 +127,7 @@ class Server:
             for route in (*ROUTES, *PAGES, *DESCRIPTIONS, own)
         ]
         health = Address("/healthz", _health)
-        handlers = {HTTPException: lambda _, error: _refusal(error)}
+        handlers = {HTTPException: _refuse_address}
         quiet = Middleware(Ending, of=self)
         return Starlette(routes=[*routes, health], exception_handlers=handlers, middleware=[quiet])
 
@@ -138,8 +138,7 @@ class Server:
             response = await self._read(route, request)
         except Exception as error:  # noqa: BLE001  # of a read: it must not end in a trace
             query = request.scope.get("query_string", b"").decode("latin-1")
-            wants_page = Format.HTML in request.headers.get("accept", "")
-            is_page = wants_page and route.formats == (Format.HTML,)
+            is_page = _wants_page(request) and route.formats == (Format.HTML,)
             given = f"{request.url.path} {unquote_plus(query)}"
             response = _refusal(error, given, is_page=is_page)
         self._answered[route.path, response.status_code] += 1
@@ -305,6 +304,14 @@ async def _health(_: Request) -> Response:
     return JSONResponse({"status": "ok"})
 
 
+def _wants_page(request: Request) -> bool:
+    return Format.HTML in request.headers.get("accept", "")
+
+
+def _refuse_address(request: Request, error: Exception) -> Response:
+    return _refusal(error, is_page=_wants_page(request))
+
+
 def _format(route: Route, chosen: str | None, accept: str) -> Format:
     """Return the format of an answer: that of the parameter `format`, or the preferred one."""
     if chosen is None:
@@ -341,8 +348,6 @@ def _refused(error: Exception) -> Refused:
     """Return what a client gets of an error."""
     if not isinstance(error, SluiceError | Refused | HTTPException):
         error = store_fault(error) or error
-    if isinstance(error, ConfigError):
-        error = ConfigError(mistakes(error), hint=error.hint)
     if isinstance(error, SluiceError):
         return Refused.of(next(status for of, status in STATUSES if isinstance(error, of)), error)
     if isinstance(error, HTTPException):

@@ -254,7 +254,7 @@ def top(asked: Question, pinned: Pinned) -> Answer:
     types = ranking.table.schema
     given = {
         column: None if text is None else ranking.value(column, text)
-        for column, text in asked.partition(types).items()
+        for column, text in asked.partition.items()
     }
     names = ranking.partition_columns
     rankings = list(_rankings(asked, ranking.partitions(given)))

@@ -233,6 +233,9 @@ def _check_keys(uri, kind, values, partition_by):
     assert [table.get(value)["v"] for value in values] == list(range(len(values)))
     in_order = sorted(range(len(values)), key=lambda i: placed((values[i],)))
     assert [row["v"] for row in table.all()] == in_order
+    page = table.all(limit=1)
+    first = [row["v"] for row in page]
+    assert first + [row["v"] for row in table.all(after=page.cursor)] == in_order
     assert [row["v"] for row in table.all(reverse=True)] == in_order[::-1]
 
 
