@@ -2,7 +2,9 @@
 
 import csv
 import json
+import sys
 import time
+from collections import Counter
 from io import StringIO
 from typing import Any
 
@@ -314,3 +316,20 @@ def test_why_shows_no_rows_of_other_pipelines(copy: Landed, visit: Visitor) -> N
     assert not any(part.get("deliveries") for part in own["from"])
     assert own["reads"] == []
     assert own["after"] == every["after"]
+
+
+def test_a_row_that_was_read_is_read_again_in_few_steps(here: Reader) -> None:
+    """Calls are counted, since they are what such a request costs."""
+    question = Question(here, EVERYTHING, Limits(), {"key": ["1", "a b"]}, Format.JSON, "sums")
+    calls = Counter[str]()
+
+    def count(_: Any, event: str, __: Any) -> None:
+        calls[event] += 1
+
+    reads.rows(question)
+    sys.setprofile(count)
+    try:
+        reads.rows(question)
+    finally:
+        sys.setprofile(None)
+    assert calls["call"] < 470

@@ -76,3 +76,30 @@ def test_a_tables_page_has_its_query_as_written(folder: Path, client: TestClient
     whole = YAML(typ="safe", pure=True).load(shown)
     assert whole == {"kind": "sql", **declared(folder)["busy_departments"]}
     assert 'class="code"' not in client.get("/tables/products").text
+
+
+def test_values_of_the_environment_are_shown_by_their_names(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("SOME_TOKEN", "s3cret-1 o'clock")
+    monkeypatch.setenv("MOST", "37")
+    shutil.copytree(folder / "config", tmp_path / "config")
+    with (tmp_path / "config" / "pipelines" / "retail.yaml").open("a", encoding="utf-8") as file:
+        file.write(
+            "  masked:\n    kind: topk\n    from: product_sales\n    partition_by: [department]\n"
+            """    order_by: ['department = "x-${SOME_TOKEN}" desc', units]\n    limit: ${MOST}\n"""
+        )
+    client = TestClient(server_of(tmp_path).app(), base_url="http://localhost")
+    definition = client.get("/v1/tables/masked").json()["definition"]
+    assert definition["limit"] == "${MOST}"
+    assert "${SOME_TOKEN}" in str(definition["order_by"])
+    for path in (
+        "/v1/tables/masked",
+        "/v1/tables",
+        "/tables/masked",
+        "/",
+        "/v1/status",
+        "/v1/plan",
+    ):
+        assert "s3cret" not in client.get(path).text
+    assert '"37"' not in str(client.get("/v1/tables/baskets").json())

@@ -15,7 +15,11 @@ from tests.serve.conftest import server_of, serving
 
 from sluice.declare.project import load
 from sluice.delta.log.position import Position
+from sluice.delta.notes.failures import Failure
 from sluice.delta.places.lake_layout import layout
+from sluice.errors import HistoryLost
+from sluice.read.changelog import Changelog
+from sluice.serve import pages, states
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -106,6 +110,23 @@ def test_a_mistake_is_shown_beside_the_form(client: TestClient, query: str, mess
     assert days(shown) == []
 
 
+def test_no_message_of_a_page_shows_a_path_of_the_machine(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise HistoryLost("/srv/lake/shop is gone")
+
+    monkeypatch.setattr(pages, "read_rows", fail)
+    monkeypatch.setattr(Changelog, "open", fail)
+    monkeypatch.setattr(states, "why", fail)
+    failed = Failure("shop.sales", datetime(2024, 1, 1, tzinfo=UTC), "/srv/in has no file", "/srv")
+    monkeypatch.setattr("sluice.read.status.stored_failures", lambda _: {"shop.sales": failed})
+    for path in ("/", "/tables/sales?limit=1", "/tables/sales/why?key=a&key=2024-01-01"):
+        shown = unescape(client.get(path).text)
+        assert "<path>" in shown
+        assert "/srv" not in shown
+
+
 def test_a_key_and_bounds_have_a_field_for_each_column(client: TestClient) -> None:
     shown = ask(client, "from=a&from=2024-01-03&to=b&to=2024-01-03")
     assert fields(shown, "key") == [("item", ""), ("at", "")]
@@ -161,6 +182,7 @@ def test_a_browser_never_sees_json(client: TestClient) -> None:
     for path, status in {
         "/tables/sales?nope=1": 400,
         "/tables/nope": 404,
+        "/nope": 404,
         "/plan?x=1": 400,
     }.items():
         found = client.get(path)

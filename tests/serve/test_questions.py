@@ -1,12 +1,16 @@
-"""Values of requests as the readers take them, and what a refusal shows of a request."""
+"""Values of requests as the readers take them; what a refusal shows, and how a page is written."""
+
+import csv
+import json
+from io import StringIO
 
 import pyarrow as pa
 import pytest
 
-from sluice.errors import UsageError
+from sluice.errors import ConfigError, UsageError
 from sluice.read.conditions.key_order import KeyColumns
-from sluice.serve.answers import Refused, to_json
-from sluice.serve.questions import from_base64, parse_key, to_text
+from sluice.serve.answers import Answer, Format, Page, Refused, to_json
+from sluice.serve.questions import parse_key, to_text
 
 KEY = KeyColumns("t", ("name", "code"), (pa.string(), pa.binary()))
 
@@ -16,8 +20,6 @@ def test_bytes_of_an_answer_are_a_value_of_a_question(value: bytes) -> None:
     answered = to_json({"code": value}).decode().split('"')[3]
     assert to_text(value) == answered
     assert parse_key(KEY, ["abcd", answered]) == ("abcd", value)
-    assert from_base64(answered, pa.binary(), "code") == value.hex()
-    assert from_base64("abcd", pa.string(), "name") == "abcd"
     assert parse_key(KEY, [r"\N", r"\N"]) == (None, None)
 
 
@@ -35,6 +37,29 @@ def test_too_many_values_of_a_key_are_refused() -> None:
 
 def test_a_refusal_shows_paths_of_the_request_alone() -> None:
     refused = Refused(400, "'/a/b' is not a value; s3://lake/t of /home/x is", "see /srv/lake")
+    wrong = ConfigError(["/srv/a/shop.yaml:3: wrong"])
+    assert Refused.of(404, wrong).message == "shop.yaml:3: wrong"
     shown = refused.as_json("/v1/tables/t/rows key=/a/b")
     assert shown["message"] == "'/a/b' is not a value; <path> of <path> is"
     assert shown["hint"] == "see <path>"
+
+
+@pytest.mark.parametrize("count", [0, 1, 1_000, 2_500])
+def test_a_page_of_many_rows_is_written_some_rows_at_a_time(count: int) -> None:
+    rows = [{"n": n, "t": ["é", '"', "", None][n % 4]} for n in range(count)]
+    schema = pa.schema({"n": pa.int64(), "t": pa.string()})
+    page = Page("t", 3, schema, tuple(pa.Table.from_pylist(rows, schema).to_batches()), "c")
+
+    def text(answer: Answer) -> str:
+        parts = [answer.body] if isinstance(answer.body, bytes) else [*map(bytes, answer.body)]
+        assert isinstance(answer.body, bytes) == (count <= 1_000)
+        assert max(part.count(b"\n") for part in parts) <= 1_001
+        assert max(part.count(b'"n"') for part in parts) <= 1_000
+        return b"".join(parts).decode()
+
+    said = json.loads(text(page.answer(Format.JSON)))
+    assert said == {"table": "t", "version": 3, "rows": rows, "cursor": "c"}
+    lines = text(page.answer(Format.NDJSON)).splitlines()
+    assert [json.loads(line) for line in lines] == rows
+    found = list(csv.DictReader(StringIO(text(page.answer(Format.CSV)))))
+    assert found == [{"n": str(row["n"]), "t": row["t"] or ""} for row in rows]

@@ -10,6 +10,7 @@ the value `coalesce(x` and a key `y)` without a value. Such values are found and
 
 import re
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import accumulate, takewhile
@@ -98,7 +99,8 @@ class Document:
 
     `blocks`: lines of texts that begin with `>` or `|`. `variables`: places that name a variable,
     with the file's own text there, including defaults. `values`: the environment's values of these
-    variables. `files`: places that lie in other files, with all below them.
+    variables. `texts`: those with a variable, as the file has them. `files`: places that lie in
+    other files, with all below them.
     """
 
     path: str
@@ -108,6 +110,7 @@ class Document:
     mistakes: list[tuple[Where, str]] = field(default_factory=list)
     variables: dict[Where, str] = field(default_factory=dict)
     values: dict[str, str] = field(default_factory=dict)
+    texts: dict[Where, str] = field(default_factory=dict)
     files: dict[Where, str] = field(default_factory=dict)
 
     def file(self, where: Where) -> str:
@@ -122,6 +125,18 @@ class Document:
             if len(value) >= TELLING:
                 text = text.replace(value, f"${{{name}}}")
         return text
+
+    def fields_as_written(self, where: Where) -> dict[str, Any]:
+        """Return those fields of a mapping that name variables, without the variables' values."""
+        found: dict[str, Any] = {}
+        for place, text in self.texts.items():
+            inner = place[len(where) :]
+            if inner and place[: len(where)] == where:
+                if (key := str(inner[0])) not in found:
+                    found[key] = deepcopy(self.at((*where, key)))
+                part: Any = found
+                reduce(getitem, inner[:-1], part)[inner[-1]] = text
+        return found
 
     def at(self, where: Where) -> Any:
         """Return the data at that place, which exists."""
@@ -267,6 +282,7 @@ class _Reader:
 
     def _with_variables(self, text: str, where: Where) -> str:
         if VARIABLE.search(text):
+            self.document.texts[where] = text
             self.document.variables[where] = VARIABLE.sub(lambda match: match[2] or "", text)
         return VARIABLE.sub(lambda match: self._variable(match, where), text)
 

@@ -140,11 +140,12 @@ class Pipeline(Model):
 class Project(Model):
     """All declarations, checked; relative paths start at `root`.
 
-    `environment`: the one that `lake` is, if it is not the lake of the settings.
+    `environment`: the one that `lake` is, if it is not the lake of the settings. `written`:
+    fields of tables that name variables, as the files have them.
     """
 
     LOADED: ClassVar[frozenset[str]] = frozenset(
-        {"pipelines", "root", "graph", "limits", "environment"}
+        {"pipelines", "root", "graph", "limits", "environment", "written"}
     )
 
     lake: str = "lake"
@@ -159,6 +160,7 @@ class Project(Model):
     graph: Graph = Graph()
     limits: Limits = Limits()
     environment: str = ""
+    written: dict[str, dict[str, Any]] = Field(default_factory=dict)
 
     @field_validator("modules")
     @classmethod
@@ -175,6 +177,11 @@ class Project(Model):
         """Return the declaration of a table; of a query, as a whole."""
         declared: TableSpec = getattr(self.pipelines[table.pipeline], table.section)[table.name]
         return declared
+
+    def definition(self, table: Table) -> dict[str, Any]:
+        """Return the declaration as users write it, without values of the environment."""
+        named, shown = self.written.get(table.id, {}), self.declaration(table).as_written()
+        return {key: named.get(key, value) for key, value in shown.items()}
 
     def address(self, spec: TableSpec) -> str:
         """Return the place of a table's files, up to the first placeholder; '' if it has none."""
@@ -258,6 +265,8 @@ def _read_project(
     if left_out:
         graph = replace(graph, left_out=ConfigError(left_out, hint=LEFT_OUT))
     loaded = _assemble(project or Project(), pipelines, graph, folder.resolve().parent)
+    named = {one.id: one.document.fields_as_written(one.where) for one in declared.values()}
+    loaded = loaded.model_copy(update={"written": {t: v for t, v in named.items() if v}})
     return loaded, [reading.document for reading in (settings, *files) if reading]
 
 

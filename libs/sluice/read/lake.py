@@ -6,11 +6,12 @@ Every handle is pinned to the table version at which it was opened. Open it agai
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
+from sluice.declare.kind import Kind
 from sluice.declare.project import Project, load_sound
 from sluice.declare.registry import kind, kinds
 from sluice.declare.table import Table
@@ -41,6 +42,18 @@ class Reader(Protocol):
     def verbs(self) -> Mapping[str, Callable[..., Any]]:
         """Return further ways to read. Each takes the lake first, and becomes a method of it."""
         ...
+
+
+@cache
+def reader_of(kind: Kind) -> Reader | None:
+    """Return a kind as one that opens its tables itself; None if it does not."""
+    return kind if isinstance(kind, Reader) else None  # which takes long
+
+
+def verbs_of(kind: Kind) -> Mapping[str, Callable[..., Any]]:
+    """Return the ways to read that a kind adds."""
+    reader = reader_of(kind)
+    return reader.verbs() if reader else NO_VERBS
 
 
 @dataclass(frozen=True)
@@ -105,7 +118,7 @@ class Lake:
         if not verb.startswith("_") and verb in self._verbs:
             return partial(self._verbs[verb], self)
         for each in () if verb.startswith("_") else kinds():
-            if isinstance(each, Reader) and verb in (verbs := each.verbs()):
+            if verb in (verbs := verbs_of(each)):
                 return partial(verbs[verb], self)
         raise AttributeError(f"a lake has no {verb!r}")
 
@@ -159,8 +172,7 @@ class Lake:
         return KeyedTable(snapshot, table.named_key, current, backward_iteration, newest, first)
 
     def _open(self, table: Table, version: int | None, *, backward_iteration: bool) -> KeyValues:
-        reader = kind(table.kind)
-        if not isinstance(reader, Reader):
+        if (reader := reader_of(kind(table.kind))) is None:
             return self.stored(table, version, backward_iteration=backward_iteration)
         return reader.open_table(self, table, version, backward_iteration=backward_iteration)
 

@@ -177,10 +177,10 @@ def chip(one: ShownTable) -> Text:
 def _wrong(visit: Visit, one: ShownTable) -> Iterator[Text]:
     s = one.status
     if s.failure:
-        said = ["failed ", visit.since(s.failure.at), f": {s.failure.reason}"]
-        yield Text(said, "line wrong", title=s.failure.hint)
+        said = ["failed ", visit.since(s.failure.at), f": {visit.says(s.failure.reason)}"]
+        yield Text(said, "line wrong", title=visit.says(s.failure.hint))
     if s.problem:
-        yield Text(s.problem, "line wrong")
+        yield Text(visit.says(s.problem), "line wrong")
 
 
 def inputs(visit: Visit, one: ShownTable) -> Iterator[Text]:

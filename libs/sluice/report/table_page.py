@@ -4,6 +4,7 @@ Also the page of an explanation of one row, by what `sluice why --json` says of 
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from io import StringIO
 from itertools import islice
@@ -78,14 +79,16 @@ VERSIONS = (
 def table(visit: Visit, project: Project, found: Table) -> Page:
     """Return a table's page, with its current state and its newest rows."""
     (one,) = tables(project, [found])
-    kept = one.status.failure
+    kept, problem = one.status.failure, visit.says(one.status.problem)
+    if kept:
+        kept = replace(kept, reason=visit.says(kept.reason), hint=visit.says(kept.hint))
     return Page(
         f"{found.id} · Sluice",
         [found.name, " ", chip(one)],
         [Text(found.description, "line soft"), Properties(list(_properties(visit, project, one)))],
         [
             *chapter(FAILED, [failure(kept, visit.now)] if kept else []),
-            *chapter(WRONG, [one.status.problem] if one.status.problem else []),
+            *chapter(WRONG, [problem] if problem else []),
             *chapter("Inputs", inputs(visit, one)),
             *chapter("Not as expected, newest batch", one.health.unmet + one.health.unusual),
             *chapter("As expected, newest batch", one.health.met),
@@ -136,7 +139,7 @@ def _definition(project: Project, found: Table) -> list[Content]:
         return []
     text, yaml = StringIO(), YAML()
     yaml.width = LONGEST
-    written = {"kind": found.declared_kind, **project.declaration(found).as_written()}
+    written = {"kind": found.declared_kind, **project.definition(found)}
     yaml.dump(_in_lines(written), text)
     return [Text(text.getvalue(), "code")]
 

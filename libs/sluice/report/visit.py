@@ -18,7 +18,7 @@ class Visit:
 
     `sees`: whether they may see a pipeline, by its name. `reports`: files of the quality report
     that they may open. `has_run`: whether Airflow has a run, by its DAG and its id. `may_trigger`:
-    whether they may start runs of a DAG.
+    whether they may start runs of a DAG. `says`: how a message is shown to them.
     """
 
     root: str
@@ -29,6 +29,7 @@ class Visit:
     sees: Callable[[str], bool]
     has_run: Callable[[str, str], bool]
     may_trigger: Callable[[str], bool] = lambda _: False
+    says: Callable[[str], str] = str
 
     def table(self, table_id: str, words: str = "", look: str = "") -> Text:
         """Return a link to a table's page; of an internal one, to that of its table.

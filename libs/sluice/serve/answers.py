@@ -10,13 +10,14 @@ commands, and never shows a path of this machine.
 import json
 import re
 from base64 import b64encode
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from enum import StrEnum
 from http import HTTPStatus
 from io import StringIO
+from itertools import islice
 from pathlib import PurePath
 from typing import Any
 
@@ -29,6 +30,7 @@ from sluice.read.ordered.rows import Rows
 from sluice.read.stored.scan import Touched
 from sluice.terminal.output import write_csv
 
+AT_ONCE = 1_000  # rows that are written at a time
 VERSION, CURSOR = "Sluice-Version", "Sluice-Cursor"
 END = b"\xff\xff\xff\xff\0\0\0\0"  # of an IPC stream
 COMMAND = re.compile(r"sluice (get|read|range|changes|top|why|why-not) ([\w.]+)([^`]*)")
@@ -72,7 +74,8 @@ class Refused(Exception):
     def of(cls, status: int, error: SluiceError, hint: str | None = None) -> "Refused":
         """Return the refusal of an error of the readers."""
         hint = error.hint if hint is None else hint
-        return cls(status, error.message, hint, type_=type(error).__name__)
+        message = "\n".join(mistakes(error)) if isinstance(error, ConfigError) else error.message
+        return cls(status, message, hint, type_=type(error).__name__)
 
     def as_json(self, given: str = "") -> dict[str, Any]:
         """Return what is said of it; `given`: the request, whose own paths are shown."""
@@ -117,21 +120,35 @@ class Page:
         return Rows(tables, self.schema, self.version, Touched())
 
     def answer(self, format_: Format) -> Answer:
-        """Return the page in that format."""
+        """Return the page in that format; one of many rows is written while it is sent."""
         headers = {VERSION: str(self.version)} | ({CURSOR: self.cursor} if self.cursor else {})
-        match format_:
-            case Format.ARROW:
-                return Answer(self._arrow(), format_, headers)
-            case Format.NDJSON:
-                body = b"".join(to_json(row) + b"\n" for row in self.rows())
-            case Format.CSV:
-                text = StringIO()
-                write_csv(iter(self.rows()), self.schema.names, text)
-                body = text.getvalue().encode()
-            case _:
-                said = {"table": self.table, "version": self.version, "rows": list(self.rows())}
-                body = to_json(said | {"cursor": self.cursor})
-        return Answer(body, format_, headers)
+        if format_ is Format.ARROW:
+            return Answer(self._arrow(), format_, headers)
+        parts = self._texts(format_)
+        rows = sum(batch.num_rows for batch in self.batches) + len(self.found or ())
+        return Answer(parts if rows > AT_ONCE else b"".join(parts), format_, headers)
+
+    def _texts(self, format_: Format) -> Iterator[bytes]:
+        """Yield JSON, lines of JSON or CSV, some rows at a time."""
+        rows, names = iter(self.rows()), self.schema.names
+        head, between, end = b"", b"", b""
+        if format_ is Format.CSV:
+            head = _csv((), names)
+        elif format_ is Format.JSON:
+            about = {"table": self.table, "version": self.version}
+            head, between = to_json(about)[:-1] + b', "rows": [', b", "
+            end = b'], "cursor": ' + to_json(self.cursor) + b"}"
+        yield head
+        for number, some in enumerate(iter(lambda: list(islice(rows, AT_ONCE)), [])):
+            yield between if number else b""
+            match format_:
+                case Format.NDJSON:
+                    yield b"".join(to_json(row) + b"\n" for row in some)
+                case Format.CSV:
+                    yield _csv(some, names)[len(head) :]
+                case _:
+                    yield to_json(some)[1:-1]
+        yield end
 
     def _arrow(self) -> Iterator[bytes | memoryview]:
         """Yield an IPC stream: its schema, each batch, and its end."""
@@ -142,6 +159,12 @@ class Page:
         for batch in batches:
             yield memoryview(batch.serialize())
         yield END
+
+
+def _csv(rows: Iterable[Row], names: Sequence[str]) -> bytes:
+    text = StringIO()
+    write_csv(iter(rows), names, text)
+    return text.getvalue().encode()
 
 
 def negotiate(accept: str, offered: Iterable[Format]) -> Format:

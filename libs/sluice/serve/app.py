@@ -41,7 +41,7 @@ from sluice.pages.elements import Page, html
 from sluice.read.lake import Lake
 from sluice.read.stored.snapshot import NotBuilt
 from sluice.serve.access import Access
-from sluice.serve.answers import Answer, Format, Refused, mistakes, negotiate, to_json
+from sluice.serve.answers import Answer, Format, Refused, negotiate, to_json
 from sluice.serve.changes import events
 from sluice.serve.pages import PAGES, refusal
 from sluice.serve.questions import Limits, Question, Route, refuse, took_long
@@ -127,7 +127,7 @@ class Server:
             for route in (*ROUTES, *PAGES, *DESCRIPTIONS, own)
         ]
         health = Address("/healthz", _health)
-        handlers = {HTTPException: lambda _, error: _refusal(error)}
+        handlers = {HTTPException: _refuse_address}
         quiet = Middleware(Ending, of=self)
         return Starlette(routes=[*routes, health], exception_handlers=handlers, middleware=[quiet])
 
@@ -138,8 +138,7 @@ class Server:
             response = await self._read(route, request)
         except Exception as error:  # noqa: BLE001  # of a read: it must not end in a trace
             query = request.scope.get("query_string", b"").decode("latin-1")
-            wants_page = Format.HTML in request.headers.get("accept", "")
-            is_page = wants_page and route.formats == (Format.HTML,)
+            is_page = _wants_page(request) and route.formats == (Format.HTML,)
             given = f"{request.url.path} {unquote_plus(query)}"
             response = _refusal(error, given, is_page=is_page)
         self._answered[route.path, response.status_code] += 1
@@ -168,17 +167,32 @@ class Server:
             wait = {"Retry-After": "1"}
             raise Refused(HTTPStatus.TOO_MANY_REQUESTS, "too many requests wait", "", wait)
         self._waiting += 1
-        reading = asyncio.get_running_loop().run_in_executor(self._pool, read)
-        reading.add_done_callback(self._end)
-        done, _ = await asyncio.wait([reading], timeout=self.limits.seconds)
-        if done:
-            return reading.result()
-        raise took_long(self.limits)
+        loop = asyncio.get_running_loop()
+        answered: asyncio.Future[T] = loop.create_future()
 
-    def _end(self, reading: "asyncio.Future[T]") -> None:
+        def work() -> None:
+            found, wrong = None, None
+            try:
+                found = read()
+            except Exception as error:  # noqa: BLE001  # of a read: who waits for it gets it
+                wrong = error
+            loop.call_soon_threadsafe(self._end, answered, found, wrong)
+
+        self._pool.submit(work)
+        try:
+            async with asyncio.timeout(self.limits.seconds) as limit:
+                return await answered
+        except TimeoutError:
+            if not limit.expired():  # one of the read itself
+                raise
+            answered.cancel()
+            raise took_long(self.limits) from None
+
+    def _end(self, answered: "asyncio.Future[Any]", found: Any, wrong: Exception | None) -> None:
+        """Hand over what a read found, if somebody still waits for it."""
         self._waiting -= 1
-        if not reading.cancelled():
-            reading.exception()  # of a read that nobody waits for any more
+        if not answered.done():
+            answered.set_exception(wrong) if wrong else answered.set_result(found)
 
     async def _stream(self, asked: Callable[[], Question], last: str | None) -> Response:
         if self._streams >= self.limits.streams:
@@ -290,6 +304,14 @@ async def _health(_: Request) -> Response:
     return JSONResponse({"status": "ok"})
 
 
+def _wants_page(request: Request) -> bool:
+    return Format.HTML in request.headers.get("accept", "")
+
+
+def _refuse_address(request: Request, error: Exception) -> Response:
+    return _refusal(error, is_page=_wants_page(request))
+
+
 def _format(route: Route, chosen: str | None, accept: str) -> Format:
     """Return the format of an answer: that of the parameter `format`, or the preferred one."""
     if chosen is None:
@@ -326,8 +348,6 @@ def _refused(error: Exception) -> Refused:
     """Return what a client gets of an error."""
     if not isinstance(error, SluiceError | Refused | HTTPException):
         error = store_fault(error) or error
-    if isinstance(error, ConfigError):
-        error = ConfigError(mistakes(error), hint=error.hint)
     if isinstance(error, SluiceError):
         return Refused.of(next(status for of, status in STATUSES if isinstance(error, of)), error)
     if isinstance(error, HTTPException):

@@ -24,7 +24,7 @@ from sluice.report.table_page import page as explanation
 from sluice.report.table_page import table as table_page
 from sluice.report.visit import INDEX, Visit
 from sluice.serve import states
-from sluice.serve.answers import Answer, Format, Refused, mistakes
+from sluice.serve.answers import Answer, Format, Refused, mistakes, without_paths
 from sluice.serve.questions import (
     COLUMNS,
     CURSOR,
@@ -124,7 +124,7 @@ def _fields(asked: Question, given: Mapping[str, Sequence[str]]) -> Iterator[Fie
             yield Field(one.name, label, value, one.about, choices=choices.get(one.name, ()))
 
 
-def _say(error: Refused | SluiceError, given: str) -> str:
+def _say(error: Refused | SluiceError, given: str = "") -> str:
     """Return what is wrong with what is given, and what to do."""
     refused = Refused.of(HTTPStatus.BAD_REQUEST, error) if isinstance(error, SluiceError) else error
     said = refused.as_json(given)
@@ -161,7 +161,7 @@ def _changes(asked: Question) -> list[Chapter]:
         commits = changelog.commits()[-1:]
         rows = [r for c in commits for r in islice(changelog.rows(from_version=c.version), SHOWN)]
     except SluiceError as error:
-        return chapter(Text("Newest changes", "wrong"), [error.message])
+        return chapter(Text("Newest changes", "wrong"), [_say(error)])
     return [Chapter("Newest changes", [data(rows, list(rows[0]))])] if rows else []
 
 
@@ -170,7 +170,7 @@ def row(asked: Question) -> Page:
     try:
         answer = loads(states.why(asked).body)  # type: ignore[arg-type]  # bytes
     except (Refused, SluiceError) as error:
-        answer = {"trouble": error.message}
+        answer = {"trouble": _say(error)}
     return explanation(visit(asked), asked.table, answer)
 
 
@@ -197,6 +197,7 @@ def visit(asked: Question) -> Visit:
         now=datetime.now(UTC),
         sees=asked.token.sees,
         has_run=lambda *_: False,
+        says=without_paths,
     )
 
 

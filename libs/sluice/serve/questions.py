@@ -1,30 +1,26 @@
 r"""Questions: what a request may ask, and the values that it gives.
 
 The parameters of a route are declared once. Requests are read by them, and OpenAPI describes them.
-A key's value is a text, read by its column's type as on a command line, but bytes are in base64, as
-in answers. `\N` is null, and a text that begins with a backslash is written with one more.
+A key's value is a text, read by its column's type as on a command line. `\N` is null, and a text
+that begins with a backslash is written with one more.
 """
 
 import re
 import time
-from base64 import b64decode, b64encode
+from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
 from http import HTTPStatus
-from itertools import starmap
 from typing import TYPE_CHECKING, Any
-
-import pyarrow as pa
 
 from sluice.declare.project import PLACE
 from sluice.declare.table import Graph, Table
-from sluice.errors import ConfigError, UsageError
+from sluice.errors import ConfigError
 from sluice.language.names import MARK, internal, unknown
 from sluice.pages.elements import Page
 from sluice.read.conditions.key_order import KeyColumns
-from sluice.read.conditions.values import type_name
 from sluice.serve.access import Token
 from sluice.serve.answers import Answer, Format, Refused
 
@@ -191,16 +187,13 @@ class Question:
             raise refuse(f"the condition has more than {LONGEST} characters")
         return condition
 
-    def partition(self, types: pa.Schema) -> dict[str, str | None]:
-        """Return the values of a partition by their columns, as the readers take them."""
+    @property
+    def partition(self) -> dict[str, str | None]:
+        """Values of a partition by their columns."""
         pairs = [text.partition("=") for text in self.get("partition", ())]
         if wrong := next((column for column, equals, _ in pairs if not equals), None):
             raise refuse(f"partition={wrong}: write partition=COLUMN=VALUE")
-        given = {column: parse(value) for column, _, value in pairs}
-        return {
-            name: from_base64(text, types.field(name).type, name) if name in types.names else text
-            for name, text in given.items()
-        }
+        return {column: parse(value) for column, _, value in pairs}
 
 
 Handler = Callable[[Question], Answer | Page]
@@ -243,25 +236,7 @@ def took_long(limits: Limits) -> Refused:
 
 def parse_key(columns: KeyColumns, texts: Sequence[str] | None) -> tuple[Any, ...] | None:
     """Return a key from texts; None if nothing is given. Raises UsageError if it does not fit."""
-    return columns.parse(parse_values(columns, texts or ()))
-
-
-def parse_values(columns: KeyColumns, texts: Sequence[str]) -> list[str | None]:
-    """Return the values of key columns as the readers take them."""
-    given = [parse(text) for text in texts]
-    columns_of = zip(given, columns.types, columns.names, strict=False)
-    return [*starmap(from_base64, columns_of), *given[len(columns.names) :]]
-
-
-def from_base64(text: str | None, kind: pa.DataType, column: str) -> str | None:
-    """Return a value's text: bytes, which requests give as answers do, become hexadecimal."""
-    if text is None or not pa.types.is_binary(kind):
-        return text
-    try:
-        return b64decode(text, validate=True).hex()
-    except ValueError:
-        what = f"{text!r} is not a value of column {column!r} ({type_name(kind)})"
-        raise UsageError(what, hint="bytes are in base64") from None
+    return columns.parse([parse(text) for text in texts or ()])
 
 
 def parse(text: str) -> str | None:

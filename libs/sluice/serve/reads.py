@@ -24,7 +24,7 @@ from sluice.delta.log.opened import commit_of, newest_version
 from sluice.errors import HistoryLost, UsageError
 from sluice.language.names import internal
 from sluice.read.conditions.values import check_columns, type_name
-from sluice.read.lake import Lake, Reader
+from sluice.read.lake import Lake, verbs_of
 from sluice.read.ordered.rows import Rows
 from sluice.read.stored.scan import Overdue
 from sluice.read.stored.snapshot import NotBuilt, SnapshotExpired, open_delta
@@ -254,7 +254,7 @@ def top(asked: Question, pinned: Pinned) -> Answer:
     types = ranking.table.schema
     given = {
         column: None if text is None else ranking.value(column, text)
-        for column, text in asked.partition(types).items()
+        for column, text in asked.partition.items()
     }
     names = ranking.partition_columns
     rankings = list(_rankings(asked, ranking.partitions(given)))
@@ -324,5 +324,4 @@ def at(asked: Question, pinned: Pinned) -> Answer:
 
 def reading_verbs(asked: Question) -> Mapping[str, Any]:
     """Return the ways to read that the table's kind adds."""
-    reader = kind(asked.table.kind)
-    return reader.verbs() if isinstance(reader, Reader) and not asked.is_internal else {}
+    return {} if asked.is_internal else verbs_of(kind(asked.table.kind))

@@ -16,13 +16,12 @@ from sluice.declare.table import Table
 from sluice.language.names import RESERVED_PREFIX
 from sluice.read.changelog import Changelog
 from sluice.read.naming import Given, naming_options, row_of
-from sluice.read.ordered.keyed import KeyedTable
 from sluice.read.origin import origin
 from sluice.read.status import TableStatus, status
 from sluice.read.stored.commits import Commit, back_from
 from sluice.report.health import health
 from sluice.serve.answers import Answer, Refused, mistakes, to_json, without_paths
-from sluice.serve.questions import Parameter, Question, parse_values
+from sluice.serve.questions import Parameter, Question, parse
 
 SHOWN = 5  # rows of each table that a row comes from
 MOST = 1_000
@@ -44,7 +43,7 @@ def table(asked: Question) -> Answer:
     stands = next(iter(status(asked.lake.project, [found])), None)
     said = _describe(found, stands) | {"inputs": list(found.inputs)}
     if found.is_view:
-        said |= {"definition": asked.lake.project.declaration(found).as_written()}
+        said |= {"definition": asked.lake.project.definition(found)}
     return Answer(to_json(said))
 
 
@@ -110,11 +109,11 @@ def row_parameters() -> Iterator[Parameter]:
         yield Parameter(name, option.help.replace("--partition", "`partition`"), option.type)
 
 
-def _given(asked: Question, table: KeyedTable) -> Given:
+def _given(asked: Question) -> Given:
     """Return the values that name a row of the table. Raises Refused if there are none."""
     others = {name: asked.get(name) for name in naming_options()}
-    key = parse_values(table.key, asked.get("key", ()))
-    given = Given.of(tuple(key), asked.partition(table.schema), others)
+    key = tuple(parse(text) for text in asked.get("key", ()))
+    given = Given.of(key, asked.partition, others)
     if given == Given():
         raise Refused(HTTPStatus.BAD_REQUEST, "no row is named", "give key=VALUE, once per column")
     return given
@@ -130,7 +129,7 @@ def why(asked: Question) -> Answer:
     from sluice.operate.lineage.why import sources_of
 
     changelog = Changelog.open(asked.lake, asked.address, asked.get("version"))
-    row = row_of(changelog, _given(asked, changelog.table))
+    row = row_of(changelog, _given(asked))
     found = origin(changelog, row, asked.get("when")) if row else None
     if row is None or found is None:
         message = f"{asked.address} never had such a row"
@@ -162,7 +161,7 @@ def why_not(asked: Question) -> Answer:
 
     with _session:
         changelog = Changelog.open(asked.lake, asked.address, asked.get("version"))
-        found = reasons_of(changelog, _given(asked, changelog.table))
+        found = reasons_of(changelog, _given(asked))
         if found is None:
             message = f"{asked.address} has that row"
             raise Refused(HTTPStatus.NOT_FOUND, message, _besides(asked, "why"), type_=NO_ROW)

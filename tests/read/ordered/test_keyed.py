@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.read.tables import keyed, placed, write
 
+from sluice.delta.reading import row_index
 from sluice.errors import UsageError
 from sluice.read.conditions.key_order import KeyColumns
 from sluice.read.stored import snapshot
@@ -147,6 +148,13 @@ def test_a_key_that_was_read_is_not_decoded_again_and_goes_with_its_file(tmp_pat
         table.get(333)
 
 
+def test_no_index_is_opened_of_a_table_that_was_never_searched(tmp_path, monkeypatch):
+    uri, opened = some_table(tmp_path), []
+    monkeypatch.setattr(row_index, "FileIndex", lambda *args: opened.append(args))
+    assert keyed(uri, "k").get(333) == {"k": 333, "v": "333"}
+    assert opened == []
+
+
 def test_null_is_a_key_like_any_other(tmp_path):
     rows = [{"k": None, "s": "x", "v": 1}, {"k": 1, "s": None, "v": 2}]
     write(tmp_path / "t", pa.Table.from_pylist(rows, KEY))
@@ -225,6 +233,9 @@ def _check_keys(uri, kind, values, partition_by):
     assert [table.get(value)["v"] for value in values] == list(range(len(values)))
     in_order = sorted(range(len(values)), key=lambda i: placed((values[i],)))
     assert [row["v"] for row in table.all()] == in_order
+    page = table.all(limit=1)
+    first = [row["v"] for row in page]
+    assert first + [row["v"] for row in table.all(after=page.cursor)] == in_order
     assert [row["v"] for row in table.all(reverse=True)] == in_order[::-1]
 
 

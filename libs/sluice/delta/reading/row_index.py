@@ -312,6 +312,11 @@ class TableIndex:
         self._table, self._most = Path(os.path.realpath(folder)), _most_bytes()
         self._folder, self._parents = rows_folder(folder), dict[Path, Path]()
 
+    @property
+    def is_begun(self) -> bool:
+        """True if rows of the table may be kept here; most tables were never searched."""
+        return os.path.isdir(self._folder)  # noqa: PTH112  # a Path costs more than the call
+
     def of(self, data: Path, column: str) -> FileIndex | None:
         """Return what is kept of a data file and of this column's values; None if nothing is."""
         place = self._place(data)

@@ -409,7 +409,7 @@ def _text(value: Any) -> str | None:
         return None
     if isinstance(value, date):  # and datetimes
         return value.isoformat()
-    return value.hex() if isinstance(value, bytes) else str(value)
+    return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
 
 
 def _refuse_cursor(cursor: str) -> UsageError:

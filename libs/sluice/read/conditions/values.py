@@ -1,8 +1,10 @@
 """Key values and bounds, checked against the type of the column that they are compared with."""
 
+from base64 import b64decode
 from collections.abc import Callable, Collection, Iterable
 from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -88,12 +90,13 @@ def check_columns(
 
 
 def from_text(text: str, kind: pa.DataType, column: str) -> Any:
-    """Return the value of a command line's text in a column of that type."""
+    """Return the value of a command line's text in a column of that type; bytes are in base64."""
     try:
         return check(_reader(kind)(text), kind, column)
     except (ValueError, InvalidOperation):
         raise UsageError(
-            f"{text!r} is not a value of column {column!r} ({type_name(kind)})"
+            f"{text!r} is not a value of column {column!r} ({type_name(kind)})",
+            hint="bytes are in base64" if pa.types.is_binary(kind) else "",
         ) from None
 
 
@@ -141,7 +144,7 @@ def _reader(kind: pa.DataType) -> LiteralReader:
         return Decimal
     if pa.types.is_date(kind):
         return date.fromisoformat
-    return bytes.fromhex if pa.types.is_binary(kind) else str
+    return partial(b64decode, validate=True) if pa.types.is_binary(kind) else str
 
 
 def _truth(text: str) -> bool:

@@ -11,7 +11,7 @@ more and more are searched at a time, so that a long search pays little for each
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from itertools import accumulate, groupby, takewhile
 from operator import itemgetter
 
@@ -44,10 +44,10 @@ class Units:
 
     def __init__(self, scan: Scan, order: KeyOrder) -> None:
         self.scan, self.order = scan, order
-        self._heap: list[Waiting] = []
-        self._pushed = 0
-        for file in scan.files(also=order.columns):
-            self._push(file)
+        files = scan.files(also=order.columns)
+        self._heap = [self._wait(number, file) for number, file in enumerate(files)]
+        self._pushed = len(files)
+        heapify(self._heap)
 
     @property
     def best(self) -> Waiting | None:
@@ -60,13 +60,12 @@ class Units:
         if isinstance(unit, RowGroup):
             return unit
         for group in self.scan.row_groups(unit, also=self.order.columns):
-            self._push(group)
+            heappush(self._heap, self._wait(self._pushed, group))
+            self._pushed += 1
         return None
 
-    def _push(self, unit: DataFile | RowGroup) -> None:
-        place = self.order.best(unit.bounds)
-        heappush(self._heap, Waiting(self.order, place, self._pushed, unit))
-        self._pushed += 1
+    def _wait(self, number: int, unit: DataFile | RowGroup) -> Waiting:
+        return Waiting(self.order, self.order.best(unit.bounds), number, unit)
 
 
 SMALL = 10_000  # rows that are cheap to search again after each unit

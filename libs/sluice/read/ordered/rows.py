@@ -7,6 +7,7 @@ there.
 
 from collections import deque
 from collections.abc import Iterator
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -55,6 +56,10 @@ class Rows(Iterator[Row]):
             self._fill()
         return self._page.popleft()
 
+    @cached_property
+    def _has_floats(self) -> bool:
+        return any("float" in str(kind) for kind in self.schema.types)
+
     @property
     def cursor(self) -> str | None:
         """Cursor after the last row taken; pass it as `after=` to continue in another read.
@@ -91,7 +96,7 @@ class Rows(Iterator[Row]):
         assert self._batch is not None
         page = self._batch.slice(self._seen, PAGE)
         visible = self._visible(page)
-        if any("float" in str(kind) for kind in visible.schema.types):
+        if self._has_floats:
             # FLOATs become the DOUBLEs of the fewest digits that are the same FLOATs, such as 38.4.
             for scalar in (pa.string(), pa.float64()):
                 whole = pa.schema(_with(scalar, field) for field in self.schema)

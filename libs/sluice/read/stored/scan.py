@@ -192,8 +192,12 @@ class Scan:
         return tuple(sorted(tested | (self.where.columns if self.where else set())))
 
     def _may_hold(self, unit: DataFile | RowGroup) -> bool:
-        ranges = (r for r in self._ranges if not r.is_box)
-        return unit.rows != 0 and all(key_range.may_hold(unit.bounds) for key_range in ranges)
+        return unit.rows != 0 and all(one.may_hold(unit.bounds) for one in self._unboxed)
+
+    @cached_property
+    def _unboxed(self) -> tuple[KeyRange, ...]:
+        """Ranges that rule out more units than their columns do one by one."""
+        return tuple(one for one in self._ranges if not one.is_box)
 
 
 def _gather(groups: Sequence[RowGroup], rows: int) -> Iterator[list[RowGroup]]:

@@ -100,15 +100,17 @@ _decoded: LRUCache[tuple[str, str, int, str], pa.ChunkedArray] = LRUCache(
 _decoding = Lock()
 
 
-def recalled_group(uri: str, path: str, index: int, columns: Sequence[str]) -> pa.Table:
-    """Return those of the columns that the file has, of one row group.
+def recalled_group(
+    uri: str, path: str, index: int, columns: Sequence[str]
+) -> Mapping[str, pa.ChunkedArray]:
+    """Return those of the columns that the file has, of one row group, by their names.
 
     They stay decoded for the next such read. The file is looked for each time, so that nothing is
     returned of one that was deleted.
     """
-    present = [c for c in columns if c in leaves(uri, path)]
+    known = leaves(uri, path)
     with _decoding:
-        found = {c: _decoded.get((uri, path, index, c)) for c in present}
+        found = {c: _decoded.get((uri, path, index, c)) for c in columns if c in known}
     missing = [c for c, column in found.items() if column is None]
     if not missing and filesystem(uri).get_file_info(path).type is FileType.NotFound:
         raise FileNotFoundError(path)
@@ -120,7 +122,7 @@ def recalled_group(uri: str, path: str, index: int, columns: Sequence[str]) -> p
                 for name in missing:
                     if read[name].nbytes <= DECODED:
                         _decoded[uri, path, index, name] = read[name]
-    return pa.table(found)
+    return found
 
 
 @cached(LRUCache(BOUNDS, getsizeof=lambda counts: len(counts[0])), lock=Lock())
@@ -263,7 +265,7 @@ class Snapshot:
                 rows,
                 {c: bounds[i] for c, bounds in known.items()},
                 partition,
-                self.kept.get(file_name(path)),
+                self.kept.get(file_name(path)) if self.kept else None,
             )
             for i in chosen
             for path, rows, partition in (self._files[i],)
@@ -317,13 +319,13 @@ class Snapshot:
         try:
             if again and len(groups) <= FEW:
                 parts = [recalled_group(self.uri, file.path, g.index, stored) for g in groups]
-                found = parts[0] if len(parts) == 1 else pa.concat_tables(parts)
+                known = parts[0] if len(parts) == 1 else _join(parts)
             else:
                 found = row_groups(self.uri, file.path, [g.index for g in groups], stored)
+                known = dict(zip(found.column_names, found.columns, strict=True))
         except FileNotFoundError:
             raise self._report_expired() from None
         rows = sum(group.rows for group in groups)
-        known = dict(zip(found.column_names, found.columns, strict=True))
         columns = [_column(known.get(field.name), file, rows, field) for field in fields]
         return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
@@ -334,13 +336,13 @@ class Snapshot:
 
         None if this machine has no index of the file by one of the key's columns.
         """
-        if self._index is None:
+        if self._index is None or not self._index.is_begun:
             return None
-        fields = pa.schema([self.schema.field(c) for c in columns])
-        stored = pa.schema([f for f in fields if f.name not in file.partition])
         for column in (name for name in values if name not in file.partition):
             if (index := self._index.of(Path(self.uri, file.path), column)) is None:
                 continue
+            fields = pa.schema([self.schema.field(c) for c in columns])
+            stored = pa.schema([f for f in fields if f.name not in file.partition])
             with suppress(Unusable, pa.ArrowException, OverflowError):
                 numbers = index.find_value(column, values[column])
                 if file.kept is not None:
@@ -433,6 +435,14 @@ def _within(
         if low != high:
             break
     return units
+
+
+def _join(parts: Sequence[Mapping[str, pa.ChunkedArray]]) -> Mapping[str, pa.ChunkedArray]:
+    """Return the columns of parts of one file, one part after the other."""
+    return {
+        name: pa.chunked_array([chunk for part in parts for chunk in part[name].chunks])
+        for name in parts[0]
+    }
 
 
 def _column(values: Any, file: DataFile, rows: int, field: pa.Field) -> Any:
