@@ -42,14 +42,18 @@ in-seaweedfs: $(SETUP)
 # What a server decides: which commit wins, what lists and ranges hold, what a killed process leaves.
 # What the code before it decides, `make test-deep` tests on SeaweedFS.
 KILLED := test_a_kill_at_an_edge_is_mended_by_running_again
-OF_ANY_STORE := $(addprefix tests/stores/test_,exclusive.py opened.py log_cleaning.py lake.py marks.py \
+OF_ANY_STORE := $(addprefix tests/stores/test_,exclusive.py opened.py log_cleaning.py lake.py \
 	  'crashes.py::$(KILLED)[committing:totals]' 'crashes.py::$(KILLED)[committed:totals__state]' \
 	  crashes.py::test_a_zombie_that_wakes_after_another_run_writes_nothing \
 	  crashes.py::test_two_runs_of_the_same_interval_at_once_end_as_one \
 	  crashes.py::test_logs_and_files_hold_no_secret \
 	  environments.py::test_what_a_kill_has_left_is_no_environment_and_goes_a_day_later \
 	  environments.py::test_of_several_that_make_one_of_a_name_at_once_one_wins \
-	  previews.py::test_it_counts_what_the_run_does_and_leaves_nothing)
+	  previews.py::test_it_counts_what_the_run_does_and_leaves_nothing \
+	  'marks.py::test_marked_rows_are_left_out_today_and_were_there_before[by_dataset]' \
+	  marks.py::test_of_two_commits_of_one_version_one_is_lost \
+	  marks.py::test_a_marking_commit_without_an_answer_happens_once \
+	  marks.py::test_upkeep_and_rebuilds_leave_no_marks)
 
 in-versitygw: $(SETUP)
 	@$(PY) -m pytest --store versitygw $(OF_ANY_STORE) \
