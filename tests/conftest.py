@@ -3,6 +3,7 @@
 import gc
 import os
 import shutil
+import time
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,8 @@ MINUTES = {"quick": 10, "deep": 20}  # of two cores, on a machine of usual speed
 LONGEST_S = 5.0  # of CPU, where thirty million additions take four seconds
 BESIDE_OTHERS = 1.5  # as much more CPU does the same take on a busy machine
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+LEFT_OUT = "there was no time left for it"
+BEGUN = time.monotonic()
 IN_THIS_PROCESS = pytest.StashKey["SparkSession"]()
 
 settings.register_profile("unhurried", deadline=None)  # a busy machine is not a defect
@@ -37,8 +40,12 @@ settings.load_profile("unhurried")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--tier`: one tier. `--store`: the stores' server. `--update-…`: keep what is told."""
+    """`--tier`: one tier. `--within`: minutes; tests that have not begun by then are left out.
+
+    `--store`: the stores' server. `--update-…`: keep what is told.
+    """
     parser.addoption("--tier", choices=["quick", "deep"])
+    parser.addoption("--within", type=float, metavar="MINUTES", help="begin no test after these")
     parser.addoption("--store", choices=[*SERVERS], default="seaweedfs")
     parser.addoption("--unhurried", action="store_true", help="a quick test may take long")
     parser.addoption("--update-messages", action="store_true")
@@ -102,6 +109,9 @@ def long() -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Tests that ask for a session and not for Spark compute in this process."""
+    minutes = item.config.getoption("--within")
+    if minutes is not None and time.monotonic() - BEGUN > minutes * 60:
+        pytest.skip(LEFT_OUT)
     is_local = "local_spark" in fixtures_of(item) and not needs_spark(item)
     switch(_session_in_this_process(item.config) if is_local else None)
 
@@ -128,7 +138,15 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Print what a whole tier may take on this machine, above the line that says what it took."""
+    """Print what a whole tier may take on this machine, above the line that says what it took.
+
+    Before it, the tests that were left out for want of time.
+    """
+    skipped = terminalreporter.getreports("skipped")
+    if out := sorted(one.nodeid for one in skipped if LEFT_OUT in str(one.longrepr)):
+        terminalreporter.write_line(f"{len(out)} tests were left out, for want of time:")
+        for name in out:
+            terminalreporter.write_line(f"  {name}")
     minutes = MINUTES.get(config.getoption("tier"))
     if minutes and not config.option.file_or_dir:
         slow = slowness()

@@ -97,7 +97,7 @@ class Tables(dict[str, Stored]):
 
         class Opened:
             def __init__(self, uri: str, version: int | None = None, **_: Any):
-                self.table = tables[uri]
+                self.table, self.table_uri = tables[uri], uri
                 self.at = self.table.version if version is None else version
                 if self.at not in self.table.rows:
                     raise DeltaError(f"there is no version {version}")
