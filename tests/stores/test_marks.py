@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -173,16 +174,15 @@ def test_a_marking_commit_without_an_answer_happens_once(
     assert in_order(by_arrow(table.head)) == expected(*CHANGES)
 
 
-def test_a_key_is_searched_by_its_own_column(table: Small, store: Store, proxied: Proxy) -> None:
-    """The rows of files are read only where some are marked: two of four here."""
+def test_files_without_the_keys_are_not_opened(table: Small, store: Store, proxied: Proxy) -> None:
+    """Two of four files may hold the keys; each is asked for its size, and read at once."""
     with using(store.environ(proxied.endpoint)):
         head = table.head
         proxied.clear()
         table.commit(CHANGES[0], CHANGES[2], before=head)
-        opened = {
-            r.name for r in proxied.requests if r.name.endswith(".parquet") and r.method == "GET"
-        }
-    assert len(opened) == 2
+        asked = [r for r in proxied.requests if "/part-" in r.name and r.method != "PUT"]
+    assert Counter(r.method for r in asked) == {"HEAD": 2, "GET": 2}
+    assert len({r.name for r in asked}) == 2
 
 
 def test_upkeep_and_rebuilds_leave_no_marks(table: Small) -> None:

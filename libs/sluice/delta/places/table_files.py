@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 Encode = Callable[[Any], None]  # writes a file's bytes to a path or to a sink of Arrow's
 CONDITIONS = {"conditional_put": "etag", "checksum_algorithm": "sha256"}  # as for delta-rs
 PATIENCE = timedelta(seconds=30)
+AT_ONCE_BYTES = 8_000_000  # a file of which parts are read takes longer by as many requests
 OF_DELTA_RS = (*RETRIES, *S3.options, "endpoint_url", "region", "allow_http")  # options for it
 
 
@@ -94,7 +95,10 @@ class FilesInStore(TableFiles):
 
     def open(self, path: str) -> pq.ParquetFile:
         file = files_below(self.uri).open_input_file(unquote(path))
-        return pq.ParquetFile(file, pre_buffer=True)
+        if file.size() > AT_ONCE_BYTES:
+            return pq.ParquetFile(file, pre_buffer=True)
+        with file:
+            return pq.ParquetFile(pa.BufferReader(file.read_buffer()))
 
     def write(self, path: str, encode: Encode) -> int:
         sink = pa.BufferOutputStream()
