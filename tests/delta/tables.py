@@ -107,7 +107,7 @@ def by_spark(session: "SparkSession") -> Commit:
     """`SparkCommit` called as `commit_arrow` is."""
 
     def commit(before: Head, rows: pa.Table, key: Sequence[str], position: Position) -> Committed:
-        schema = spark_schema(DeltaTable(before.uri)).add(CHANGE, "string")
+        schema = spark_schema(open_version(before.uri, before.version)).add(CHANGE, "string")
         frame = session.createDataFrame(rows, schema)
         counts = changelog_counts(frame)
         return SparkCommit(session, before, position, key).changelog(frame, counts)
