@@ -3,6 +3,7 @@
 import re
 from base64 import b64encode
 from pathlib import Path
+from typing import Any
 
 import pytest
 from httpx import Response
@@ -90,6 +91,35 @@ def test_a_token_sees_the_mistakes_of_its_pipelines(copy: Landed, visit: Visitor
     assert 'sluice_pipeline_left_out{pipeline="news"} 1' in ask("/metrics", names["news"]).text
     assert 'sluice_pipeline_left_out{pipeline="shop"} 0' in ask("/metrics", ALL).text
     assert "news" not in ask("/metrics", names["shop"]).text
+
+
+FROM_ANOTHER = """
+pipeline: news
+schedule: assets
+views:
+  dear: {kind: select, from: shop.events, where: "id > 1000000", select: {id: id, what: what}}
+"""
+
+
+def test_rows_that_a_condition_keeps_out_are_hidden_with_their_pipeline(
+    copy: Landed, visit: Visitor
+) -> None:
+    (copy.folder / "config" / "pipelines" / "news.yaml").write_text(FROM_ANOTHER)
+    copy.project = copy.loaded()
+    copy.advance()
+    client = visit(ALL, f"{OTHERS} news", of=copy)
+
+    def ask(token: str) -> Any:
+        found = client.get(
+            "/v1/tables/news.dear/why-not?key=3", headers={"Authorization": f"Bearer {token}"}
+        )
+        assert found.status_code == 200, found.text
+        (reason,) = [r for r in found.json()["reasons"] if r["why"] == "filtered"]
+        return reason
+
+    assert [row["id"] for row in ask(ALL)["rows"]] == [3]
+    hidden = ask(OTHERS)
+    assert (hidden["rows"], hidden["what"]) == ([], "where: id > 1000000")
 
 
 @pytest.mark.parametrize("path", ["/v1/tables", "/v1/openapi.json", "/v1/docs", "/metrics"])

@@ -198,6 +198,28 @@ def test_why_is_that_of_the_command(remote: Remote) -> None:
     assert remote.why_not("sums", 2, "a b") is None
 
 
+def test_explanations_are_those_of_the_moment(remote: Remote) -> None:
+    tables = {one["table"]: one for one in remote.tables()}
+    now = remote.why_not("sums", 77, "a b")
+    then = remote.at(tables["shop.events"]["freshness"]["last_batch_at"])
+    was = then.why_not("sums", 77, "a b")
+    assert now
+    assert was
+    assert was["version"] == then.table("sums").version
+    with pytest.raises(UsageError, match="had not been built by 2000-01-01"):
+        remote.at("2000-01-01").why("sums", 2, "a b")
+
+
+def test_several_streams_are_followed_at_a_time(remote: Remote) -> None:
+    streams = [remote.follow(name) for name in ("events", "sums", "events")]
+    first = [next(stream) for stream in streams]
+    assert first[0] == first[2]
+    assert first[0]["id"] != first[1]["id"]
+    assert remote.table("events").get(1)["id"] == 1
+    for stream in streams:
+        stream.close()  # type: ignore[attr-defined]
+
+
 def test_as_of_is_that_of_open(here: Reader, remote: Remote) -> None:
     for lake in (here, remote):
         with pytest.raises(UsageError, match="had not been built by 2000-01-01"):

@@ -13,7 +13,7 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from itertools import chain, groupby
@@ -28,7 +28,7 @@ from sluice.errors import ConfigError, HistoryLost, Retryable, SluiceError, Usag
 from sluice.language.interval import parse_time
 from sluice.language.names import Row
 from sluice.read.conditions.key_order import Key, KeyColumns
-from sluice.read.conditions.values import check_columns, type_name
+from sluice.read.conditions.values import check_columns, type_name, values_of_columns
 from sluice.read.ordered.rows import Rows, check_limit
 from sluice.read.stored.scan import Touched
 from sluice.read.stored.snapshot import NotBuilt, SnapshotExpired
@@ -108,7 +108,7 @@ class Remote:
         names, rank = shape["partition"], shape["rank"]
         found: dict[Any, Any] = {}
         rows = Rows(iter([table]), table.schema.remove_metadata(), 0, Touched())
-        for key, ranked in groupby(rows, lambda row: tuple(row[name] for name in names)):
+        for key, ranked in groupby(rows, lambda row: values_of_columns(row, names)):
             ranks: dict[int, Any] = {}
             for row in ranked:
                 number = row[rank] if shape["is_shown"] else row.pop(rank)
@@ -133,10 +133,10 @@ class Remote:
         `after`: the id of the last change that was seen. A lost connection is made again.
         """
         query = [(n, to_text(v)) for n, v in options.items() if v is not None]
-        is_heard = False
+        is_heard, alone = False, replace(self, _known=local())  # a stream holds its connection
         while True:
             try:
-                for id_, kind, data in self._events(f"{_path(name)}/changes", query, after):
+                for id_, kind, data in alone.events(f"{_path(name)}/changes", query, after):
                     is_heard, after = True, id_ or after
                     if kind == "error":
                         raise _error(data["status"], data["error"])
@@ -173,6 +173,9 @@ class Remote:
         query += [("partition", f"{c}={to_text(v)}") for c, v in named.get("partition", {}).items()]
         single = apart - {"partition"}
         query += [(n, to_text(v)) for n, v in named.items() if n in single and v is not None]
+        if self.moment is not None and named.get("version") is None:
+            then = self.ask(f"{_path(name)}/at", self.pinned(None))
+            query += [("version", then["version"])]
         try:
             found: dict[str, Any] = self.ask(f"{_path(name)}/{how}", query)
         except NoSuchRow:
@@ -222,7 +225,7 @@ class Remote:
                     raise
         raise AssertionError
 
-    def _events(
+    def events(
         self, path: str, query: Query, after: str | None
     ) -> Iterator[tuple[str, str, dict[str, Any]]]:
         """Yield id, kind and data of each event of one response; first that it has begun."""

@@ -13,7 +13,7 @@ from threading import Lock
 from typing import Any
 
 from sluice.declare.table import Table
-from sluice.language.names import RESERVED_PREFIX
+from sluice.language.names import RESERVED_PREFIX, declared_id
 from sluice.read.changelog import Changelog
 from sluice.read.naming import Given, naming_options, row_of
 from sluice.read.origin import origin
@@ -166,14 +166,21 @@ def why_not(asked: Question) -> Answer:
             message = f"{asked.address} has that row"
             raise Refused(HTTPStatus.NOT_FOUND, message, _besides(asked, "why"), type_=NO_ROW)
         most = min(asked.get("rows", SHOWN), MOST)
-        reasons = [
-            reason_record(reason, most)
-            if asked.sees(reason.table)
-            else {"table": reason.table, "why": HIDDEN}
-            for reason in found.reasons
-        ]
-    said = {"table": found.table, "version": found.version, "reasons": reasons}
-    return Answer(to_json(_without_paths(said)))
+        reasons = [_reason(asked, reason_record(one, most)) for one in found.reasons]
+    return Answer(to_json({"table": found.table, "version": found.version, "reasons": reasons}))
+
+
+def _reason(asked: Question, said: dict[str, Any]) -> Mapping[str, Any]:
+    """Return a reason without paths; without rows if they come from hidden pipelines."""
+    if not asked.sees(said["table"]):
+        return {"table": said["table"], "why": HIDDEN}
+    said["what"] = without_paths(said["what"])
+    for row in said["rows"]:
+        if said["why"] == "quarantined" and row.get("file"):
+            row["file"] = PurePath(row["file"]).name
+    table = asked.graph.table(declared_id(said["table"]))
+    inputs = (name for one in (table, *table.parts) for name in one.inputs)
+    return said if all(map(asked.sees, inputs)) else said | {"rows": [], "untraced": HIDDEN}
 
 
 METRICS: Mapping[str, tuple[str, str]] = {

@@ -15,7 +15,7 @@ from sluice.language.expression import SortKey
 from sluice.language.names import Row, unknown
 from sluice.read.changelog import Changelog
 from sluice.read.conditions.key_order import KeyColumns, KeyOrder, KeyRange, only
-from sluice.read.conditions.values import from_text
+from sluice.read.conditions.values import from_text, values_of_columns
 from sluice.read.lake import Lake
 from sluice.read.naming import Given, NamingOption, not_so, values_of
 from sluice.read.ordered.keyed import KeyedTable
@@ -101,7 +101,7 @@ class Ranking:
         """Yield every partition with these values, and its ranks."""
         rows = self._rows(given)
         names = self.partition_columns
-        for key, group in groupby(rows, lambda row: tuple(row[name] for name in names)):
+        for key, group in groupby(rows, lambda row: values_of_columns(row, names)):
             yield key, self._rank(list(group))
 
     def _rows(self, given: Mapping[str, Any]) -> Iterable[Row]:

@@ -1,7 +1,7 @@
 """Key values and bounds, checked against the type of the column that they are compared with."""
 
 from base64 import b64decode
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
 from functools import partial
@@ -54,6 +54,15 @@ def values_at(rows: pa.RecordBatch | pa.Table, path: str) -> pa.Array | pa.Chunk
     """Return the values of a column or of a STRUCT's field; null where the STRUCT is null."""
     column, *inner = path.split(".")
     return pc.struct_field(rows.column(column), inner) if inner else rows.column(column)
+
+
+NAN = float("nan")
+
+
+def values_of_columns(row: Mapping[str, Any], names: Iterable[str]) -> tuple[Any, ...]:
+    """Return a row's values of columns; NaN is one object, so that tuples with it are equal."""
+    values = (row[name] for name in names)
+    return tuple(NAN if isinstance(v, float) and v != v else v for v in values)  # noqa: PLR0124
 
 
 def type_name(kind: pa.DataType) -> str:
@@ -109,9 +118,28 @@ def check(value: Any, kind: pa.DataType, column: str) -> Any:
     if not _fits(value, kind):
         raise UsageError(f"{value!r} is not a value of column {column!r} ({type_name(kind)})")
     try:
+        if isinstance(value, Decimal):
+            value = _within_digits(value, kind)
         return pa.scalar(value, kind).as_py()
     except (pa.ArrowException, OverflowError, ValueError):
-        raise UsageError(f"{value!r} does not fit column {column!r} ({type_name(kind)})") from None
+        shown = value if isinstance(value, Decimal) else repr(value)
+        raise UsageError(f"{shown} does not fit column {column!r} ({type_name(kind)})") from None
+
+
+def _within_digits(value: Decimal, kind: pa.DataType) -> Decimal:
+    """Return a number if the type has its digits; else raise ValueError. Arrow may end the process
+    for one that has far more.
+    """
+    if not value:
+        return Decimal(0)
+    if not value.is_finite():
+        raise ValueError
+    number = "".join(map(str, value.as_tuple().digits))
+    digits = number.rstrip("0")
+    exponent = int(value.as_tuple().exponent) + len(number) - len(digits)
+    if exponent < -kind.scale or len(digits) + exponent > kind.precision - kind.scale:
+        raise ValueError
+    return value
 
 
 def _time(value: str | date, kind: pa.DataType, column: str) -> datetime:
