@@ -33,6 +33,8 @@ def test_a_time_of_another_zone_is_written_in_utc() -> None:
         (1_000_000, "1000000"),
         (True, "true"),
         ({"a": [Decimal(1), None]}, '{"a": ["1", null]}'),
+        (b"\0\xff", "AP8="),
+        ({"b": b"abc"}, '{"b": "YWJj"}'),
     ],
 )
 def test_a_value_is_shown_as_it_is(value: Any, shown: str) -> None:

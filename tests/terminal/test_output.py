@@ -56,6 +56,8 @@ def test_csv_distinguishes_an_empty_text_from_null(capsys):
         (None, ""),
         ("x", "y"),
     ]
+    write_rows([{"k": 1, "b": None}, {"k": 2, "b": b""}], ["k", "b"], Format.CSV)
+    assert capsys.readouterr().out == 'k,b\r\n1,\r\n2,""\r\n'
     write_rows([{"k": None}, {"k": "a"}], ["k"], Format.CSV)
     assert capsys.readouterr().out == 'k\r\n""\r\na\r\n'
 

@@ -13,6 +13,7 @@ theme of the page around it.
 
 import datetime as dt
 import json
+from base64 import b64encode
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -271,9 +272,15 @@ def cell(value: Any) -> Content:
             return Text("null", "missing")
         case dt.datetime():
             return str((value.astimezone(dt.UTC) if value.tzinfo else value).replace(tzinfo=None))
+        case bytes():
+            return b64encode(value).decode()
         case bool() | dict() | list():
-            return json.dumps(value, ensure_ascii=False, default=str)
+            return json.dumps(value, ensure_ascii=False, default=_text)
     return str(value)
+
+
+def _text(value: Any) -> str:
+    return b64encode(value).decode() if isinstance(value, bytes) else str(value)
 
 
 def data(rows: Iterable[Row], names: Sequence[str], suspects: Iterable[str] = ()) -> Listing:

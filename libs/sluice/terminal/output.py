@@ -163,8 +163,8 @@ def _write_json_lines(rows: Iterator[Row], columns: Sequence[str]) -> None:
 def write_csv(rows: Iterator[Row], columns: Sequence[str], file: TextIO | None = None) -> None:
     """Write RFC 4180: CRLF, doubled quotes; nested values are JSON.
 
-    Null is empty, and an empty text is quoted. The null of a single column is quoted, too: readers
-    skip empty lines.
+    Null is empty, and an empty text or empty bytes are quoted. The null of a single column is
+    quoted, too: readers skip empty lines.
     """
     file = file or sys.stdout
     writer = csv.writer(file)
@@ -172,7 +172,7 @@ def write_csv(rows: Iterator[Row], columns: Sequence[str], file: TextIO | None =
     for row in rows:
         values = [row.get(column) for column in columns]
         fields = [*map(_field, values)]
-        if "" in values:
+        if "" in values or b"" in values:
             file.write(",".join(map(_quote, values, fields)) + "\r\n")
         else:
             writer.writerow(fields)
