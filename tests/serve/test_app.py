@@ -333,3 +333,19 @@ def test_a_row_that_was_read_is_read_again_in_few_steps(here: Reader) -> None:
     finally:
         sys.setprofile(None)
     assert calls["call"] < 470
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ("events/rows?order=none&reverse=true", "order=none reads rows as they are stored"),
+        ("events/rows?order=none&key=1", "leave out key"),
+        ("events/rows?key=1&reverse=true", "a whole key needs nothing else: leave out reverse"),
+    ],
+)
+def test_parameters_that_would_change_nothing_are_refused(
+    visit: Visitor, path: str, told: str
+) -> None:
+    found = visit().get(f"/v1/tables/{path}")
+    assert found.status_code == 400
+    assert told in found.json()["error"]["message"]

@@ -33,6 +33,9 @@ from sluice.serve.questions import Question, parse_key, refuse, took_long
 
 T = TypeVar("T")
 TIMES, KEYS, NONE = "time", "key", "none"  # orders of rows
+OF_KEYS = ("key", "from", "to", "key_from", "key_to")
+ONE_ROW = "a whole key needs nothing else"
+UNORDERED = "order=none reads rows as they are stored"
 AGAIN = "begin again without cursor, version and as_of, with the newest version"
 
 
@@ -176,11 +179,12 @@ def read_rows(asked: Question, pinned: Pinned) -> Page:
     is_backward = bool(asked.get("backward_iteration"))
     table = pinned.lake.table(asked.address, backward_iteration=is_backward)
     if order == NONE:
+        _refuse_others(asked, UNORDERED, *OF_KEYS, "reverse")
         how = {"where": asked.where, "limit": asked.limit, "columns": asked.columns}
         found = table.read(**how, after=pinned.after)
         return page(asked, pinned, table.version, found)
     if key := asked.get("key"):
-        _refuse_others(asked, "from", "to", "key_from", "key_to", "reverse", "where", "cursor")
+        _refuse_others(asked, ONE_ROW, *OF_KEYS[1:], "reverse", "where", "cursor")
         row = table.get(*(parse_key(table.row_key, key) or ()))
         kept = check_columns(asked.address, asked.columns, table.schema.names)
         schema = pa.schema([table.schema.field(name) for name in kept])
@@ -223,9 +227,9 @@ def _how(asked: Question, pinned: Pinned) -> dict[str, Any]:
     }
 
 
-def _refuse_others(asked: Question, *names: str) -> None:
+def _refuse_others(asked: Question, why: str, *names: str) -> None:
     if given := [name for name in names if asked.get(name)]:
-        raise refuse(f"a whole key needs nothing else: leave out {', '.join(given)}")
+        raise refuse(f"{why}: leave out {', '.join(given)}")
 
 
 def page(asked: Question, pinned: Pinned, version: int, found: Rows) -> Page:
