@@ -55,7 +55,7 @@ class FileSearch:
             from sluice.delta.reading.scanning import scan  # imports polars, which takes a moment
 
             for file, rows in scan(left, self.wanted, self.stored, columns, self.most):
-                yield file.path, _drop_lost(rows, file.kept)
+                yield file.path, drop_lost(rows, file.kept)
 
     def _look_up(
         self, near: Sequence[File], columns: Sequence[str]
@@ -115,7 +115,7 @@ class FileSearch:
             wanted = page.select([*columns, ROW])
             mask = is_wanted.slice(at, page.num_rows)
             at += page.num_rows
-            yield file.path, _drop_lost(wanted.filter(mask), file.kept)
+            yield file.path, drop_lost(wanted.filter(mask), file.kept)
 
     def _index(self, files: Sequence[File]) -> bool:
         """Index files if the table was searched before; True if some are."""
@@ -170,7 +170,7 @@ def files_of(table: DeltaTable, folder: str, far: Collection[str] = ()) -> list[
     ]
 
 
-def _drop_lost(rows: pa.Table, kept: pa.BooleanArray | None) -> pa.Table:
+def drop_lost(rows: pa.Table, kept: pa.BooleanArray | None) -> pa.Table:
     """Drop rows that the file has lost; the mask may end before the file does."""
     if kept is None or not rows.num_rows:
         return rows

@@ -43,7 +43,7 @@ from sluice.delta.places.table_files import TableFiles, may_create, table_files
 from sluice.delta.reading.found import ROW, Pages, gather, take
 from sluice.delta.reading.local import arrow_schema, plain
 from sluice.delta.reading.searched_version import as_stored, can_search, files_far, is_exact
-from sluice.delta.reading.searching import FileSearch, files_of
+from sluice.delta.reading.searching import FileSearch, drop_lost, files_of
 from sluice.delta.writing.filing import by_key
 from sluice.delta.writing.merge import check_applied
 from sluice.delta.writing.own_commits import (
@@ -176,11 +176,10 @@ def _scan(
             )
             is_met = keys.places(_with_constants(key, known, schema)).is_valid()
             numbers = np.flatnonzero(is_met.to_numpy(zero_copy_only=False))
-            if (mask := kept.get(file_name(file["path"]))) is not None:
-                numbers = numbers[mask.take(pa.array(numbers)).to_numpy(zero_copy_only=False)]
             if len(numbers):
                 rows = _with_constants(numbered_rows(opened, numbers, stored), known, schema)
-                yield file["path"], rows.append_column(ROW, pa.array(numbers))
+                rows = rows.append_column(ROW, pa.array(numbers))
+                yield file["path"], drop_lost(rows, kept.get(file_name(file["path"])))
 
 
 def _with_constants(rows: pa.Table, known: Mapping[str, Any], schema: pa.Schema) -> pa.Table:
