@@ -7,7 +7,7 @@ that Spark gives them, the aliases and the plans that may name them, so that `df
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import count
@@ -42,15 +42,13 @@ UNNAMED = frozenset({"explode", "explode_outer", "posexplode", "posexplode_outer
 class Column:
     """A column: Spark's name of it, its expression over the rows' FROM, and what may name it.
 
-    `type`: as the table that it comes from declares it, if it is one's. `is_given`: the author
-    chose the name, so a table must have it as it is.
+    `is_given`: the author chose the name, so a table must have it as it is.
     """
 
     name: str
     tree: Tree
     plans: frozenset[int] = frozenset()
     aliases: frozenset[str] = frozenset()
-    type: str = ""
     is_given: bool = False
 
 
@@ -118,12 +116,12 @@ class Rows:
         lower = [part.lower() for part in parts]
         for size in (len(lower), *range(1, len(lower))):
             *qualifier, name = lower[:size]
-            name = self.own_name(name)
-            found = [c for c in self.columns if c.name.lower() == name]
+            found = [c for c in self.columns if column_name(c.name) == column_name(name)]
             if qualifier:
                 found = [c for c in found if ".".join(qualifier) in c.aliases]
             elif plan is not None and (own := [c for c in found if plan in c.plans]):
                 found = own
+            found = [c for c in found if c.name.lower() == name] or found
             if len({c.tree.sql() for c in found}) == 1:
                 tree = found[0].tree.copy()
                 for part in parts[size:]:
@@ -160,15 +158,12 @@ class Plans:
         columns = (replace(column, plans=column.plans | plan) for column in found.columns)
         return replace(found, columns=tuple(columns))
 
-    def from_table(self, name: str, columns: Mapping[str, str], aliases: Iterable[str]) -> Rows:
-        """Return the rows of a table. `columns`: with their types."""
+    def from_table(self, name: str, columns: Iterable[str], aliases: Iterable[str]) -> Rows:
+        """Return the rows of a table."""
         alias = f"{name.rpartition('.')[2]}_{next(self.numbers)}"
         source = exp.Select().from_(exp.alias_(exp.to_table(name), alias, table=True))
         known = frozenset(aliases)
-        made = (
-            Column(c, exp.column(c, alias), aliases=known, type=type_)
-            for c, type_ in columns.items()
-        )
+        made = (Column(c, exp.column(c, alias), aliases=known) for c in columns)
         return Rows(tuple(made), source)
 
     def from_query(self, query: exp.Query, columns: Iterable[Column], names: list[str]) -> Rows:
@@ -315,14 +310,32 @@ class Plans:
     def combine_sets(self, plan: Any) -> Rows:
         left, right = self.rows(plan.left_input), self.rows(plan.right_input)
         if plan.by_name:
-            left, right = _by_name(left, right, missing=plan.allow_missing_columns)
+            left, right = self._align(left, right, missing=plan.allow_missing_columns)
         if len(left.columns) != len(right.columns):
             raise NotTranslated("a union of DataFrames with different numbers of columns")
         name = proto.SetOperation.SetOpType.Name(plan.set_op_type).rpartition("_")[2]
         made = {"UNION": exp.Union, "INTERSECT": exp.Intersect, "EXCEPT": exp.Except}[name]
         query = made(this=left.query, expression=right.query, distinct=not plan.is_all)
-        columns = (Column(c.name, c.tree, type=c.type) for c in left.columns)
+        columns = (Column(c.name, c.tree) for c in left.columns)
         return self.from_query(query, columns, left.names)
+
+    def _align(self, left: Rows, right: Rows, *, missing: bool) -> tuple[Rows, Rows]:
+        """Return both with the columns of either, in the order of the left's."""
+        ours, theirs = _by_name(left), _by_name(right)
+        names = dict.fromkeys((*ours, *theirs))
+        if ours.keys() != theirs.keys():
+            if not missing:
+                raise NotTranslated("unionByName of DataFrames with different columns")
+            ours, theirs = {**self._nulls(right), **ours}, {**self._nulls(left), **theirs}
+        one, other = (tuple(side[name] for name in names) for side in (ours, theirs))
+        return replace(left, columns=one), replace(right, columns=other)
+
+    def _nulls(self, rows: Rows) -> dict[str, Column]:
+        """Return a null of the type of each column, by its name."""
+        types = self.tables.types(render(rows.query))
+        nulls = (exp.cast(exp.null(), t, dialect=Verbatim) if t else exp.null() for t in types)
+        pairs = zip(_by_name(rows).items(), nulls, strict=True)
+        return {name: replace(column, tree=null) for (name, column), null in pairs}
 
     def sort(self, plan: Any) -> Rows:
         rows = self._input(plan)
@@ -531,24 +544,14 @@ def _using(left: Rows, right: Rows, names: list[str], type_: str) -> Iterator[Co
         yield from (c for c in side.columns if c.name.lower() not in keys)
 
 
-def _by_name(left: Rows, right: Rows, *, missing: bool) -> tuple[Rows, Rows]:
-    """Return both with the columns of either, in the order of the left's."""
-    names = {c.name.lower(): c.name for c in left.columns}
-    others = {c.name.lower(): c.name for c in right.columns}
-    if not missing and names.keys() != others.keys():
-        raise NotTranslated("unionByName of DataFrames with different columns")
-    every = {c.name.lower(): c for c in (*right.columns, *left.columns)}
-    order = [*names, *(name for name in others if name not in names)]
-
-    def absent(column: Column) -> Column:
-        null = exp.cast(exp.null(), column.type, dialect=Verbatim) if column.type else exp.null()
-        return replace(column, tree=null)
-
-    def only(rows: Rows) -> Rows:
-        own = {c.name.lower(): c for c in rows.columns}
-        return replace(rows, columns=tuple(own.get(n) or absent(every[n]) for n in order))
-
-    return only(left), only(right)
+def _by_name(rows: Rows) -> dict[str, Column]:
+    """Return columns by their names in a table; two that would share one, by their own names."""
+    names = [column_name(c.name) for c in rows.columns]
+    pairs = zip(names, rows.columns, strict=True)
+    found = {n if names.count(n) == 1 else c.name.lower(): c for n, c in pairs}
+    if len(found) < len(names):
+        raise NotTranslated("unionByName of a DataFrame with two columns of one name")
+    return found
 
 
 _READERS: dict[str, Callable[[Plans, Any], Rows]] = {
