@@ -16,10 +16,11 @@ from typing import Any, Protocol
 import pyarrow as pa
 from pyspark.sql.connect import proto
 from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
 from sqlglot import exp
 
 from sluice.interpreter.expressions.expression_tree import split_name
-from sluice.interpreter.expressions.from_protocol import schema_of
+from sluice.interpreter.expressions.from_protocol import schema_of, type_of
 from sluice.language.names import unknown
 from sluice.language.syntax import Tree, Verbatim, render
 from sluice.spark_pipelines.expressions import (
@@ -54,12 +55,16 @@ class Column:
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of a SELECT: `source` has its FROM and joins."""
+    """Rows of a SELECT: `source` has its FROM and joins.
+
+    `hidden`: columns that the last select leaves out, by which Spark may still filter and sort.
+    """
 
     columns: tuple[Column, ...]
     source: exp.Select
     where: tuple[Tree, ...] = ()
     order: tuple[exp.Ordered, ...] = ()
+    hidden: tuple[Column, ...] = ()
 
     @property
     def names(self) -> list[str]:
@@ -133,6 +138,15 @@ class Rows:
                 )
         raise NotTranslated(unknown("column", ".".join(parts), [c.name for c in self.columns]))
 
+    def find_also_hidden(self, parts: Sequence[str], plan: int | None) -> Tree:
+        """Return the column of that name, or the hidden one. Raises NotTranslated."""
+        try:
+            return self.find(parts, plan)
+        except NotTranslated:
+            if not self.hidden:
+                raise
+            return replace(self, columns=self.hidden).find(parts, plan)
+
 
 def _is_of_rows(tree: Tree) -> bool:
     return any(n.name.lower() in UNNAMED for n in tree.find_all(exp.Anonymous))
@@ -197,7 +211,7 @@ class Plans:
                 columns += self._shown(rows, expression)
         if any(is_aggregated(column.tree) for column in columns):
             return self._grouped(rows, [], columns)
-        found = replace(rows, source=source, columns=tuple(columns))
+        found = replace(rows, source=source, columns=tuple(columns), hidden=rows.columns)
         return self.nest(found) if source.args.get("laterals") else found
 
     def _spread(self, source: exp.Select, tree: Tree, names: Sequence[str]) -> list[Column]:
@@ -217,9 +231,9 @@ class Plans:
             star = expression.unresolved_star
             of = star.unparsed_target.removesuffix(".*").lower()
             plan = star.plan_id if star.HasField("plan_id") else None
-            for column in rows.columns:
-                if (not of or of in column.aliases) and (plan is None or plan in column.plans):
-                    yield column
+            found = [c for c in rows.columns if plan is None or plan in c.plans]
+            ours = [c for c in found if of in c.aliases]
+            yield from self._fields(rows, of) if of and not ours else (ours or found)
             return
         if kind == "expression_string" and expression.expression_string.expression.strip() == "*":
             yield from rows.columns
@@ -230,9 +244,20 @@ class Plans:
         known = next((c for c in rows.columns if c.tree == tree), None) if is_same else None
         yield known or Column(name_of(expression), tree, is_given=kind == "alias")
 
+    def _fields(self, rows: Rows, of: str) -> Iterator[Column]:
+        """Yield the fields of a column that is a struct."""
+        tree, types = rows.find(split_name(of), None), self.tables.types(render(rows.query))
+        known = zip((c.tree for c in rows.columns), types, strict=True)
+        names = _field_names(tree, next((type_ for one, type_ in known if one == tree), ""))
+        if not names:
+            raise NotTranslated(f"{of}.*: name the fields")
+        for name in names:
+            yield Column(name, exp.Dot(this=tree.copy(), expression=exp.to_identifier(name)))
+
     def filter_rows(self, plan: Any) -> Rows:
         rows = self._input(plan)
-        return replace(rows, where=(*rows.where, Expressions(rows.find).tree(plan.condition)))
+        condition = Expressions(rows.find_also_hidden).tree(plan.condition)
+        return replace(rows, where=(*rows.where, condition))
 
     def _grouped(self, rows: Rows, keys: Sequence[Column], columns: Sequence[Column]) -> Rows:
         """Return groups; the columns are aggregates."""
@@ -339,7 +364,8 @@ class Plans:
 
     def sort(self, plan: Any) -> Rows:
         rows = self._input(plan)
-        order = tuple(Expressions(rows.find).sort_order(one) for one in plan.order)
+        expressions = Expressions(rows.find_also_hidden)
+        order = tuple(expressions.sort_order(one) for one in plan.order)
         return replace(rows, order=order if plan.is_global else ())
 
     def limit(self, plan: Any) -> Rows:
@@ -411,7 +437,8 @@ class Plans:
     def alias_rows(self, plan: Any) -> Rows:
         rows = self.rows(plan.input)
         alias = frozenset([plan.alias.lower()])
-        return replace(rows, columns=tuple(replace(c, aliases=alias) for c in rows.columns))
+        columns = tuple(replace(c, aliases=alias) for c in rows.columns)
+        return replace(rows, columns=columns, hidden=())
 
     def drop_nulls(self, plan: Any) -> Rows:
         """Return the rows with so many values, by default all, that are neither null nor NaN."""
@@ -433,15 +460,13 @@ class Plans:
         return self.rows(plan.input)
 
     def read_text(self, plan: Any) -> Rows:
-        if plan.args or plan.pos_args or plan.named_arguments or plan.pos_arguments:
-            raise NotTranslated("spark.sql with arguments: write them into the text")
-        return self.tables.text(self, plan.query, {})
+        return self.tables.text(self, text_of(plan), {})
 
     def read_text_over(self, plan: Any) -> Rows:
         if plan.root.WhichOneof("rel_type") != "sql":
             raise NotTranslated("a DataFrame inside an expression")
         views = {r.subquery_alias.alias: self.rows(r.subquery_alias.input) for r in plan.references}
-        return self.tables.text(self, plan.root.sql.query, views)
+        return self.tables.text(self, text_of(plan.root.sql), views)
 
     def read_local(self, plan: Any) -> Rows:
         """Return rows that the plan itself has, as VALUES."""
@@ -511,6 +536,13 @@ _JOINS = {
 }
 
 
+def text_of(plan: Any) -> str:
+    """Return the text of `spark.sql`. Raises NotTranslated if it has arguments."""
+    if plan.args or plan.pos_args or plan.named_arguments or plan.pos_arguments:
+        raise NotTranslated("spark.sql with arguments: write them into the text")
+    return str(plan.query)
+
+
 def _is_value(tree: Tree, type_: str) -> Tree:
     """Return the test that a value is neither null nor, of a type that has it, NaN."""
     if not type_:
@@ -528,6 +560,17 @@ def _several_names(expression: Any) -> list[str]:
     names = [*expression.alias.name] if is_alias else ["pos", "col"]
     is_numbered = function.function_name.lower() in ("posexplode", "posexplode_outer")
     return names if is_numbered or (is_alias and len(names) > 1) else []
+
+
+def _field_names(tree: Tree, type_: str) -> list[str]:
+    """Return the fields of a struct: of a call that makes one, or by its type."""
+    match tree.name.lower() if isinstance(tree, exp.Anonymous) else "":
+        case "struct":
+            return [one.alias_or_name for one in tree.expressions]
+        case "from_json":
+            type_ = tree.expressions[1].name
+    found = type_of(type_) if type_ else None
+    return found.names if isinstance(found, StructType) else []
 
 
 def _using(left: Rows, right: Rows, names: list[str], type_: str) -> Iterator[Column]:
