@@ -41,7 +41,16 @@ from sluice.pages.elements import Page, html
 from sluice.read.lake import Lake
 from sluice.read.stored.snapshot import NotBuilt
 from sluice.serve.access import Access
-from sluice.serve.answers import Answer, Format, Refused, negotiate, to_json
+from sluice.serve.answers import (
+    Answer,
+    Format,
+    Refused,
+    Says,
+    negotiate,
+    show,
+    to_json,
+    without_paths,
+)
 from sluice.serve.changes import events
 from sluice.serve.pages import PAGES, refusal
 from sluice.serve.questions import Limits, Question, Route, refuse, took_long
@@ -140,7 +149,7 @@ class Server:
             query = request.scope.get("query_string", b"").decode("latin-1")
             is_page = _wants_page(request) and route.formats == (Format.HTML,)
             given = f"{request.url.path} {unquote_plus(query)}"
-            response = _refusal(error, given, is_page=is_page)
+            response = _refusal(error, self._says(given), is_page=is_page)
         self._answered[route.path, response.status_code] += 1
         self._seconds[route.path] += time.monotonic() - begun
         return response
@@ -231,8 +240,12 @@ class Server:
                     await asyncio.sleep(POLL)
         except Exception as error:  # noqa: BLE001  # of a read: it must not end in a trace
             refused = _refused(error)
-            said = {"error": refused.as_json(), "status": refused.status}
+            said = {"error": refused.as_json(self._says()), "status": refused.status}
             yield b"event: error\ndata: " + to_json(said) + b"\n\n"
+
+    def _says(self, given: str = "") -> Says:
+        """Return how messages are shown to who sent a request."""
+        return partial(show, self.served.lake.project, given=given)
 
     def _metrics(self, asked: Question) -> Answer:
         requests = {
@@ -334,11 +347,11 @@ def _respond(answer: Answer | Page) -> Response:
     return StreamingResponse(answer.body, answer.status, headers, answer.media)
 
 
-def _refusal(error: Exception, given: str = "", *, is_page: bool = False) -> Response:
+def _refusal(error: Exception, says: Says = without_paths, *, is_page: bool = False) -> Response:
     refused = _refused(error)
     if not is_page:
-        return _respond(refused.answer(given))
-    response = _respond(refusal(refused, given))
+        return _respond(refused.answer(says))
+    response = _respond(refusal(refused, says))
     response.status_code = refused.status
     response.headers.update(refused.headers)
     return response

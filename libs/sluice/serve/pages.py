@@ -24,7 +24,7 @@ from sluice.report.table_page import page as explanation
 from sluice.report.table_page import table as table_page
 from sluice.report.visit import INDEX, Visit
 from sluice.serve import states
-from sluice.serve.answers import Answer, Format, Refused, mistakes, without_paths
+from sluice.serve.answers import Answer, Format, Refused, Says, mistakes, show
 from sluice.serve.questions import (
     COLUMNS,
     CURSOR,
@@ -90,7 +90,7 @@ def _rows(asked: Question) -> Chapter:
         found = read_rows(question)
         rows = _explained(asked, list(islice(found.rows(), question.limit)), found.schema.names)
     except (Refused, SluiceError) as error:
-        said = _say(error, " ".join(text for _, text in pairs))
+        said = _say(asked, error, " ".join(text for _, text in pairs))
         return Chapter("Rows", [*parts, Text(said, "line wrong")])
     said = f"version {found.version}" if rows.rows else "There is no such row."
     parts += [Text(said, "line soft small"), rows]
@@ -124,19 +124,16 @@ def _fields(asked: Question, given: Mapping[str, Sequence[str]]) -> Iterator[Fie
             yield Field(one.name, label, value, one.about, choices=choices.get(one.name, ()))
 
 
-def _say(error: Refused | SluiceError, given: str = "") -> str:
+def _say(asked: Question, error: Refused | SluiceError, given: str = "") -> str:
     """Return what is wrong with what is given, and what to do."""
     refused = Refused.of(HTTPStatus.BAD_REQUEST, error) if isinstance(error, SluiceError) else error
-    said = refused.as_json(given)
-    return "; ".join(filter(None, (said["message"], said["hint"])))
+    return refused.in_words(partial(show, asked.lake.project, given=given))
 
 
-def refusal(refused: Refused, given: str) -> Page:
+def refusal(refused: Refused, says: Says) -> Page:
     """Return the page of a request that is not answered."""
-    path = Text("Sluice", href="/")
-    return Page(
-        "Sluice", "It can't be shown", [Text(_say(refused, given), "line wrong")], (), "", path
-    )
+    path, said = Text("Sluice", href="/"), Text(refused.in_words(says), "line wrong")
+    return Page("Sluice", "It can't be shown", [said], (), "", path)
 
 
 def _explained(asked: Question, rows: Sequence[Row], names: Sequence[str]) -> Listing:
@@ -161,7 +158,7 @@ def _changes(asked: Question) -> list[Chapter]:
         commits = changelog.commits()[-1:]
         rows = [r for c in commits for r in islice(changelog.rows(from_version=c.version), SHOWN)]
     except SluiceError as error:
-        return chapter(Text("Newest changes", "wrong"), [_say(error)])
+        return chapter(Text("Newest changes", "wrong"), [_say(asked, error)])
     return [Chapter("Newest changes", [data(rows, list(rows[0]))])] if rows else []
 
 
@@ -170,7 +167,7 @@ def row(asked: Question) -> Page:
     try:
         answer = loads(states.why(asked).body)  # type: ignore[arg-type]  # bytes
     except (Refused, SluiceError) as error:
-        answer = {"trouble": _say(error)}
+        answer = {"trouble": _say(asked, error)}
     return explanation(visit(asked), asked.table, answer)
 
 
@@ -197,7 +194,7 @@ def visit(asked: Question) -> Visit:
         now=datetime.now(UTC),
         sees=asked.token.sees,
         has_run=lambda *_: False,
-        says=without_paths,
+        says=asked.says,
     )
 
 

@@ -13,20 +13,23 @@ from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pyarrow as pa
 
 from sluice.declare.project import PLACE
 from sluice.declare.table import Graph, Table
 from sluice.errors import ConfigError
-from sluice.language.names import MARK, internal, unknown
+from sluice.language.names import ARRIVALS, MARK, QUARANTINE, internal, unknown
 from sluice.pages.elements import Page
 from sluice.read.conditions.key_order import KeyColumns
 from sluice.serve.access import Token
-from sluice.serve.answers import Answer, Format, Refused
+from sluice.serve.answers import Answer, Format, Refused, show, without_paths
 
 if TYPE_CHECKING:
     from sluice.read.lake import Lake
 
+Rows = TypeVar("Rows", pa.RecordBatch, pa.Table)
 NULL = r"\N"
 ELSEWHERE = "{} is left out until mistakes of pipelines that it reads are mended"
 LONGEST = 2_000  # characters of a condition
@@ -143,6 +146,40 @@ class Question:
     def sees(self, table_id: str) -> bool:
         """True if the token may see the rows of a table, of which this is the id."""
         return self.token.sees(table_id.partition(".")[0])
+
+    def says(self, text: str) -> str:
+        """Return a message as this client gets it."""
+        return show(self.lake.project, text)
+
+    def hide(self, value: Any) -> Any:
+        """Return what is known of tables without paths and values of variables; names stay."""
+        match value:
+            case str():
+                return self.says(value) if " " in value else without_paths(value)
+            case dict():
+                return {key: self.hide(one) for key, one in value.items()}
+            case list() | tuple():
+                return [self.hide(one) for one in value]
+        return value
+
+    def hide_notes(self, rows: Rows) -> Rows:
+        """Return rows of a table of notes without paths and values; of other tables as they are."""
+        for name, shown in self._notes.items():
+            if (nth := rows.schema.get_field_index(name)) >= 0:
+                column = rows.schema.field(nth)
+                texts: list[str | None] = rows.column(nth).to_pylist()
+                known = {text: text and shown(text) for text in {*texts}}
+                found = pa.array([known[text] for text in texts], column.type)
+                rows = rows.set_column(nth, column, found)
+        return rows
+
+    @cached_property
+    def _notes(self) -> Mapping[str, Callable[[str], str]]:
+        """Columns of the table that hold messages and files, and how these are shown."""
+        file = self.lake.project.delivered
+        if self.suffix == QUARANTINE:
+            return {"reason": self.says, "file": file}
+        return {"path": file} if self.suffix == ARRIVALS else {}
 
     @property
     def is_internal(self) -> bool:

@@ -238,7 +238,7 @@ def page(asked: Question, pinned: Pinned, version: int, found: Rows) -> Page:
     found.touched.until = asked.until
     try:
         for batch in found.batches():
-            batches.append(batch)
+            batches.append(asked.hide_notes(batch))
             count, size = count + batch.num_rows, size + batch.nbytes
             if is_cut := size >= asked.bytes or asked.is_late:
                 break

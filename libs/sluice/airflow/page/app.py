@@ -242,6 +242,7 @@ def _visit(request: Request, user: Any, declared: Project) -> Visit:
         sees=partial(_may_see, user),
         has_run=_has_run,
         may_trigger=partial(_may_trigger, user),
+        says=declared.hide,
     )
 
 
