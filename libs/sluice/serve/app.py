@@ -159,7 +159,10 @@ class Server:
         if len(given) > LONGEST:
             what = f"the parameters have more than {LONGEST} bytes"
             raise Refused(HTTPStatus.REQUEST_URI_TOO_LONG, what)
-        pairs = parse_qsl(given.decode("latin-1"), keep_blank_values=True)
+        try:
+            pairs = parse_qsl(given.decode(), keep_blank_values=True, errors="strict")
+        except UnicodeDecodeError:
+            raise refuse("the parameters are no text in UTF-8", "write é as %C3%A9") from None
         format_ = _format(route, dict(pairs).get("format"), request.headers.get("accept", ""))
         name = request.path_params.get("table", "")
 
@@ -210,7 +213,7 @@ class Server:
 
         def begin() -> tuple[Iterator[bytes], bytes]:
             question = asked()
-            stream = events(question, last or question.get("cursor"))
+            stream = events(question, question.get("cursor") if last is None else last)
             return stream, next(stream)
 
         self._streams += 1
