@@ -2,9 +2,11 @@
 
 import csv
 import json
+import shutil
 import sys
 import time
 from collections import Counter
+from html import unescape
 from io import StringIO
 from typing import Any
 
@@ -304,6 +306,42 @@ def test_every_state_is_answered(visit: Visitor) -> None:
     assert 'sluice_table_last_batch_seconds{table="shop.best"} ' in metrics
     assert 'sluice_requests_total{route="/v1/plan",code="200"} 1' in metrics
     assert client.get("/healthz").json() == {"status": "ok"}
+
+
+def test_declarations_that_cannot_be_read_are_reported(
+    copy: Landed, visit: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app, "LOOK", 0)
+    every, one = "a" * 20, "b" * 20
+    open_to_all, guarded = visit(of=copy), visit(every, f"{one} shop", of=copy)
+    file = copy.folder / "config" / "pipelines" / "shop.yaml"
+    sound = file.read_text()
+    file.write_text(sound + "views: [}\n")
+    where = f"pipelines/shop.yaml:{len(sound.splitlines()) + 1}: "
+
+    def told(client: TestClient, path: str, token: str = "") -> tuple[int, bool]:
+        """Return the status of an answer, and whether it names the line."""
+        named = {"Authorization": f"Bearer {token}"} if token else {}
+        found = client.get(path, headers=named)
+        assert str(copy.folder) not in found.text
+        if token or client is open_to_all:
+            assert "can't be read" in unescape(found.text) or "healthz" in path
+        return found.status_code, where in unescape(found.text)
+
+    assert told(open_to_all, "/healthz") == told(guarded, "/healthz", every) == (503, True)
+    assert told(guarded, "/healthz", one) == told(guarded, "/healthz") == (503, False)
+    for path in ("/v1/status", "/"):
+        assert told(open_to_all, path) == told(guarded, path, every) == (200, True)
+        assert told(guarded, path, one) == (200, False)
+    assert told(guarded, "/tables/events", one) == (200, False)
+    assert "\nsluice_unread 1\n" in open_to_all.get("/metrics").text
+    assert open_to_all.get("/v1/tables/events/rows?key=7").json()["rows"]
+    file.write_text(sound)
+    assert open_to_all.get("/healthz").json() == {"status": "ok"}
+    assert open_to_all.get("/v1/status").json()["unread"] == []
+    shutil.rmtree(file.parent.parent)
+    gone = open_to_all.get("/healthz")
+    assert (gone.status_code, str(copy.folder) in gone.text) == (503, False)
 
 
 def test_answers_are_described(visit: Visitor, here: Reader) -> None:

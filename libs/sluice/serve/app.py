@@ -12,7 +12,7 @@ import os
 import secrets
 import time
 from collections import Counter, defaultdict
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -40,7 +40,7 @@ from sluice.errors import ConfigError, HistoryLost, Retryable, SluiceError, Usag
 from sluice.pages.elements import Page, html
 from sluice.read.lake import Lake
 from sluice.read.stored.snapshot import NotBuilt
-from sluice.serve.access import Access
+from sluice.serve.access import NOBODY, Access, Token
 from sluice.serve.answers import (
     Answer,
     Format,
@@ -81,8 +81,11 @@ T = TypeVar("T")
 class Served:
     """The lake of a folder of configuration, or of a spec, as its files are now.
 
-    If they have mistakes that leave nothing to serve, the lake of before is served on.
+    If they have mistakes that leave nothing to serve, the lake of before is served on. `unread`:
+    these mistakes.
     """
+
+    unread: SluiceError | OSError | None = None
 
     def __init__(self, config: str | Path) -> None:
         self._config, self._lock = Path(config), Lock()
@@ -99,9 +102,10 @@ class Served:
                 if (found := self._stamp()) != self._stamps:
                     self._stamps = found
                     try:
-                        self._lake = self._open()
-                    except ConfigError as error:
+                        self._lake, self.unread = self._open(), None
+                    except (SluiceError, OSError) as error:
                         log.warning("the changed configuration is not served: %s", error)
+                        self.unread = error
             return self._lake
 
     def _open(self) -> Lake:
@@ -135,7 +139,7 @@ class Server:
             Address(route.path, partial(self._answer, route), methods=["GET"])
             for route in (*ROUTES, *PAGES, *DESCRIPTIONS, own)
         ]
-        health = Address("/healthz", _health)
+        health = Address("/healthz", self._health)
         handlers = {HTTPException: _refuse_address}
         quiet = Middleware(Ending, of=self)
         return Starlette(routes=[*routes, health], exception_handlers=handlers, middleware=[quiet])
@@ -167,11 +171,17 @@ class Server:
         name = request.path_params.get("table", "")
 
         def asked() -> Question:
-            return Question(self.served.lake, token, self.limits, route.read(pairs), format_, name)
+            return self._question(token, route.read(pairs), format_, name)
 
         if format_ is Format.EVENTS:
             return await self._stream(asked, request.headers.get("last-event-id"))
         return await self._work(lambda: _respond(route.answer(asked())))
+
+    def _question(
+        self, token: Token, values: Mapping[str, Any], format_: Format, name: str = ""
+    ) -> Question:
+        lake, unread = self.served.lake, self.served.unread
+        return Question(lake, token, self.limits, values, format_, name, unread)
 
     async def _work(self, read: Callable[[], T]) -> T:
         """Return what a read in a thread returns. Raises Refused if it must wait too long."""
@@ -246,6 +256,18 @@ class Server:
             said = {"error": refused.as_json(self._says()), "status": refused.status}
             yield b"event: error\ndata: " + to_json(said) + b"\n\n"
 
+    async def _health(self, request: Request) -> Response:
+        """Say whether the declarations are served as they are now; to who may see all, also why."""
+        try:
+            token = self.access.admit(request.headers)
+        except Refused:
+            token = NOBODY
+        asked = await asyncio.to_thread(self._question, token, {}, Format.JSON)
+        if asked.unread is None:
+            return JSONResponse({"status": "ok"})
+        said = {"status": "not ready", "reasons": asked.why_unread}
+        return JSONResponse(said, HTTPStatus.SERVICE_UNAVAILABLE)
+
     def _says(self, given: str = "") -> Says:
         """Return how messages are shown to who sent a request."""
         return partial(show, self.served.lake.project, given=given)
@@ -314,10 +336,6 @@ class Listener(uvicorn.Server):
     async def shutdown(self, sockets: list[socket] | None = None) -> None:
         self.of.is_ending = True
         await super().shutdown(sockets)
-
-
-async def _health(_: Request) -> Response:
-    return JSONResponse({"status": "ok"})
 
 
 def _wants_page(request: Request) -> bool:

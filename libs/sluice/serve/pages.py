@@ -24,7 +24,7 @@ from sluice.report.table_page import page as explanation
 from sluice.report.table_page import table as table_page
 from sluice.report.visit import INDEX, Visit
 from sluice.serve import states
-from sluice.serve.answers import Answer, Format, Refused, Says, mistakes, show
+from sluice.serve.answers import Answer, Format, Refused, Says, show
 from sluice.serve.questions import (
     COLUMNS,
     CURSOR,
@@ -35,6 +35,7 @@ from sluice.serve.questions import (
     PARTITION,
     REVERSE,
     TO,
+    UNREAD,
     WHERE,
     Question,
     Route,
@@ -56,13 +57,12 @@ def pipelines(asked: Question) -> Page:
     project = asked.lake.project
     names = [asked.name] if asked.name else project.pipelines
     seen = [n for n in names if n in project.pipelines and asked.token.sees(n)]
-    wrong = asked.graph.left_out
     if asked.name and not seen:
-        if wrong and asked.name in asked.broken.values():
-            raise wrong
+        if asked.graph.left_out and asked.name in asked.broken.values():
+            raise asked.graph.left_out
         raise Refused(HTTPStatus.NOT_FOUND, f"there is no pipeline {asked.name!r}")
     shown = [(project.pipelines[n], tables(project, project.graph.pipeline(n))) for n in seen]
-    return overview(visit(asked), shown, mistakes(wrong) if wrong else (), project.graph)
+    return overview(visit(asked), shown, [*asked.why_unread, *asked.mistakes], project.graph)
 
 
 def table(asked: Question) -> Page:
@@ -195,6 +195,7 @@ def visit(asked: Question) -> Visit:
         sees=asked.token.sees,
         has_run=lambda *_: False,
         says=asked.says,
+        notice=UNREAD if asked.unread else "",
     )
 
 

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from sluice.declare.project import PLACE
+from sluice.declare.project import PLACE, hide_pipelines
 from sluice.declare.table import Graph, Table
-from sluice.errors import ConfigError
+from sluice.errors import ConfigError, SluiceError
 from sluice.language.names import ARRIVALS, MARK, QUARANTINE, internal, unknown
 from sluice.pages.elements import Page
 from sluice.read.conditions.key_order import KeyColumns
 from sluice.serve.access import Token
-from sluice.serve.answers import Answer, Format, Refused, show, without_paths
+from sluice.serve.answers import Answer, Format, Refused, mistakes, show, without_paths
 
 if TYPE_CHECKING:
     from sluice.read.lake import Lake
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 Rows = TypeVar("Rows", pa.RecordBatch, pa.Table)
 NULL = r"\N"
 ELSEWHERE = "{} is left out until mistakes of pipelines that it reads are mended"
+UNREAD = "the declarations can't be read as they are now, and those of before are served"
 LONGEST = 2_000  # characters of a condition
 WHOLE = re.compile(r"\d{1,18}", re.ASCII)
 
@@ -92,7 +93,8 @@ REVERSE = Parameter("reverse", "true: last first.", bool)
 class Question:
     """A request that was admitted; `values` are those of its parameters.
 
-    `name`: the table that its address names.
+    `name`: the table that its address names. `unread`: why the declarations can't be read as they
+    are now; then the lake is that of before.
     """
 
     lake: "Lake"
@@ -101,6 +103,7 @@ class Question:
     values: Mapping[str, Any]
     format: Format
     name: str = ""
+    unread: SluiceError | OSError | None = None
     begun: float = field(default_factory=time.monotonic)
 
     @cached_property
@@ -122,11 +125,31 @@ class Question:
         """Return the mistakes in files of left-out pipelines that a limited token may see."""
         if not self.broken or every.left_out is None:
             return None
+        hidden = {*self.lake.project.pipelines, *every.broken.values()} - {""}
+        hidden = {name for name in hidden if not self.token.sees(name)}
         places = [(PLACE.match(mistake), mistake) for mistake in every.left_out.mistakes]
-        own = [mistake for place, mistake in places if place and place["file"] in self.broken]
+        own = [
+            hide_pipelines(mistake, hidden)
+            for place, mistake in places
+            if place and place["file"] in self.broken
+        ]
         names = ", ".join(sorted(self.broken.values()))
         hint = f"until this is fixed, these are left out: {names}"
         return ConfigError(own or [ELSEWHERE.format(names)], hint=hint)
+
+    @property
+    def mistakes(self) -> list[str]:
+        """Mistakes of pipelines that are left out, as this client gets them."""
+        return list(map(self.says, mistakes(self.graph.left_out) if self.graph.left_out else ()))
+
+    @property
+    def why_unread(self) -> list[str]:
+        """Reasons why the declarations can't be read; the mistakes only if all may be seen."""
+        if self.unread is None:
+            return []
+        error = self.unread
+        said = mistakes(error) if isinstance(error, ConfigError) else [str(error)]
+        return [UNREAD, *(map(self.says, said) if self.token.pipelines is None else ())]
 
     @cached_property
     def table(self) -> Table:

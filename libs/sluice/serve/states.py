@@ -20,7 +20,7 @@ from sluice.read.origin import origin
 from sluice.read.status import TableStatus, status
 from sluice.read.stored.commits import Commit, back_from
 from sluice.report.health import health
-from sluice.serve.answers import Answer, Refused, mistakes, to_json
+from sluice.serve.answers import Answer, Refused, to_json
 from sluice.serve.questions import Parameter, Question, parse
 
 SHOWN = 5  # rows of each table that a row comes from
@@ -79,12 +79,12 @@ def states(asked: Question) -> Answer:
         asdict(one) | {"state": one.state, "quality": asdict(quality[one.table])}
         for one in status(project, chosen)
     ]
-    wrong = asked.graph.left_out
     left_out = {
         "pipelines": sorted(map(_name, asked.broken.items())),
-        "mistakes": mistakes(wrong) if wrong else [],
+        "mistakes": asked.mistakes,
     }
-    return Answer(to_json({"tables": asked.hide(said), "left_out": left_out}))
+    found = {"tables": asked.hide(said), "left_out": left_out, "unread": asked.why_unread}
+    return Answer(to_json(found))
 
 
 def _name(broken: tuple[str, str]) -> str:
@@ -218,7 +218,9 @@ def metrics(asked: Question, own: Iterable[Samples]) -> Iterator[str]:
     pipelines = {f'{{pipeline="{name}"}}': value for name, value in named.items()}
     what = "1 if the pipeline is left out, for mistakes in its file or of those that it reads."
     left_out: Samples = ("pipeline_left_out", "gauge", what, pipelines)
-    for name, kind, about, values in (*tables, left_out, *own):
+    what = "1 if the declarations can't be read, and those of before are served."
+    unread: Samples = ("unread", "gauge", what, {"": int(asked.unread is not None)})
+    for name, kind, about, values in (*tables, left_out, unread, *own):
         yield f"# HELP sluice_{name} {about}\n# TYPE sluice_{name} {kind}\n"
         yield from (f"sluice_{name}{of} {v:.15g}\n" for of, v in values.items() if v is not None)
 
