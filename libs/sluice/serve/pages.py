@@ -175,13 +175,14 @@ def plan(asked: Question) -> Page:
     """Return the page of the next batches."""
     steps = loads(states.plan(asked).body)["steps"]  # type: ignore[arg-type]  # bytes
     seen = visit(asked)
-    heads = [("Table", ""), ("Next", ""), ("Why", "text"), ("Engine", "soft"), ("Bytes", "number")]
+    heads = [("Table", ""), ("Next", "nowrap"), ("Why", "wide")]
+    heads += [("Engine", "soft"), ("Bytes", "number")]
     rows: list[list[Content]] = [
-        [seen.table(one["table"]), one["next"], one["reason"], one["engine"], one["bytes"]]
+        [seen.table(one["table"]), one["next"], one["reason"], one["engine"], one["bytes"] or ""]
         for one in steps
     ]
-    path = seen.path("Plan")
-    return Page("Plan · Sluice", "What the next batches read", (), [Listing(heads, rows)], "", path)
+    listed, path = Listing(heads, rows, "stacked"), seen.path("Plan")
+    return Page("Plan · Sluice", "What the next batches read", (), [listed], seen.foot, path)
 
 
 def visit(asked: Question) -> Visit:
