@@ -35,10 +35,17 @@ sources:
          value_set: ["${STATE}", "${WHO}", paid]}
       - {type: expect_column_values_to_not_be_in_set, column: state, value_set: ["${STATE}"],
          on_failure: warn}
+dimensions:
+  people:
+    format: jdbc
+    options: {url: "${DATABASE}", query: "SELECT id, state FROM people WHERE state = '${STATE}'"}
+    schema: id INT, state STRING
+    key: [id]
 views:
   open: {kind: select, from: orders, where: "state = '${STATE}'", select: {id: id}}
 """
 WHO, STATE = "Ann O'Neil-1", "hush-hush"
+VALUES = {"WHO": WHO, "STATE": STATE, "DATABASE": "jdbc:postgresql://hush-hush.example/x"}
 FILES = [f"{folder_of(nth)}/a.csv" for nth in range(2)]
 
 
@@ -47,8 +54,9 @@ def lake(tmp_path_factory: pytest.TempPathFactory, local_spark: "SparkSession") 
     """Two days of orders, one of each in quarantine; a failure; and the report."""
     folder = tmp_path_factory.mktemp("hidden")
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in {"WHO": WHO, "STATE": STATE, "LANDED": f"{folder}/landing"}.items():
+        for name, value in VALUES.items():
             patch.setenv(name, value)
+        patch.setenv("LANDED", f"{folder}/landing")
         lake = Landed(folder, DECLARED, local_spark)
         for nth in range(2):
             rows = f"id,state\n{nth},paid\n{nth + 5},{STATE}\n9,sold\n"
@@ -73,6 +81,7 @@ def client(lake: Landed) -> TestClient:
         "/plan",
         "/tables/orders",
         "/tables/open",
+        "/tables/people",
         "/tables/open/why?key=5",
         "/report/index.html",
         "/report/shop.orders.html",
@@ -106,6 +115,7 @@ def test_what_is_hidden_is_still_named(client: TestClient) -> None:
     assert client.get("/v1/tables/orders").json()["description"] == "Delivered by ${WHO}."
     assert "Orders that ${WHO} keeps." in client.get("/").text
     assert "Delivered by ${WHO}." in client.get("/report/shop.orders.html").text
+    assert "WHERE state = '${STATE}'" in unescape(client.get("/tables/people").text)
     (failed,) = [t for t in client.get("/v1/status").json()["tables"] if t["failure"]]
     assert failed["failure"]["reason"] == "${STATE} was not read from x.csv"
     (kept_out,) = [

@@ -197,7 +197,7 @@ def inputs(visit: Visit, one: ShownTable) -> Iterator[Text]:
         yield Text([visit.table(lag.input), *said], "line")
     for part in s.unread:
         if part.messages:
-            yield Text([f"{part.shown} unread", *_since(visit, part.since)], "line")
+            yield Text([visit.says(f"{part.shown} unread"), *_since(visit, part.since)], "line")
     if s.unheard:
         yield Text(visit.says(s.unheard), "line warned")
     if s.caution:

@@ -128,7 +128,7 @@ def _properties(visit: Visit, project: Project, one: ShownTable) -> Iterator[tup
     yield "Last batch", visit.since(stands.last.at) if stands.last else None
     if found.is_delivered:
         yield "In quarantine", stands.quarantined
-    yield "Made from", made_from[1:] or found.spec.outside or "files"
+    yield "Made from", made_from[1:] or visit.says(found.spec.outside) or "files"
     checked = str(one.health) or "no expectations"
     yield "Quality", [checked, report if f"{found.id}.html" in visit.reports else ""]
 
