@@ -141,6 +141,15 @@ def test_files_in_quarantine_are_named_below_the_landing_place(client: TestClien
     assert [d["files"] for one in why["from"] for d in one["deliveries"]] == [[FILES[1]]]
 
 
+@pytest.mark.parametrize("where", ["file like '%hidden%'", "NOT (batch = 1 OR Reason = 'x')"])
+def test_what_is_hidden_is_not_found_by_conditions(client: TestClient, where: str) -> None:
+    address = "/v1/tables/orders__quarantine/rows"
+    found = client.get(address, params={"where": where})
+    assert found.status_code == 400
+    assert "a condition can't test" in found.json()["error"]["message"]
+    assert len(client.get(address, params={"where": "batch = 1"}).json()["rows"]) == 1
+
+
 def test_a_refusal_says_back_what_was_asked(lake: Landed, client: TestClient) -> None:
     found = client.get("/v1/tables/open/rows", params={"where": f"idd = '{STATE}'"})
     assert found.status_code == 400

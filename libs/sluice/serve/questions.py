@@ -187,7 +187,7 @@ class Question:
 
     def hide_notes(self, rows: Rows) -> Rows:
         """Return rows of a table of notes without paths and values; of other tables as they are."""
-        for name, shown in self._notes.items():
+        for name, shown in self.hidden.items():
             if (nth := rows.schema.get_field_index(name)) >= 0:
                 column = rows.schema.field(nth)
                 texts: list[str | None] = rows.column(nth).to_pylist()
@@ -197,7 +197,7 @@ class Question:
         return rows
 
     @cached_property
-    def _notes(self) -> Mapping[str, Callable[[str], str]]:
+    def hidden(self) -> Mapping[str, Callable[[str], str]]:
         """Columns of the table that hold messages and files, and how these are shown."""
         file = self.lake.project.delivered
         if self.suffix == QUARANTINE:

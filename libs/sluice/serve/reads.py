@@ -25,6 +25,7 @@ from sluice.errors import HistoryLost, UsageError
 from sluice.language.interval import parse_time
 from sluice.language.names import internal
 from sluice.read.conditions.values import check_columns, type_name
+from sluice.read.conditions.where import columns_in
 from sluice.read.lake import Lake, verbs_of
 from sluice.read.ordered.rows import Rows
 from sluice.read.stored.scan import Overdue
@@ -172,6 +173,9 @@ def rows(asked: Question) -> Answer:
 @at_versions
 def read_rows(asked: Question, pinned: Pinned) -> Page:
     """Return the page of rows of a question."""
+    if asked.where and (tested := columns_in(asked.where) & asked.hidden.keys()):
+        what = f"a condition can't test {', '.join(sorted(tested))} of {asked.address}"
+        raise refuse(what, "it is shown otherwise than it is stored: test another column")
     order = asked.get("order", TIMES if "window" in reading_verbs(asked) else KEYS)
     if order == TIMES:
         return _fetch(asked, pinned)
