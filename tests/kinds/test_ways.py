@@ -21,20 +21,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 KINDS = [
-    RANKINGS[0],  # a state that runs short
-    RANKINGS[6],  # no key, hidden columns
-    COGROUPS[-1],  # recomputed, with lists
-    COGROUPS[4],  # additive, in windows
-    COGROUPS[6],  # sessions
-    LOOKUPS[0],  # keeps the number of its batch
-    LOOKUPS[3],
-    LOOKUPS[4],  # follows its dimensions
-    LOOKUPS[7],
-    STORES[3],  # partitioned, row by row
-    SOURCES[1],
-    JOINS[3],  # both sides drive it
-    WITHIN[3],  # full, expiring
-    SELECTS[4],  # distinct
+    case
+    for cases in (RANKINGS, COGROUPS, LOOKUPS, STORES, SOURCES, JOINS, WITHIN, SELECTS)
+    for case in cases
+    if case.by_ways
 ]
 MARKABLE = [*(case for case in COGROUPS if not case.needs_spark), *KINDS[:2], *KINDS[5:11]]
 MARKED_BY_SPARK = [RANKINGS[0], COGROUPS[-1], COGROUPS[4], LOOKUPS[4], STORES[3], SOURCES[1]]

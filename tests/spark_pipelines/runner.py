@@ -1,10 +1,12 @@
 """PySpark's own runner of spark-pipelines projects, with Delta's tables; and rows compared."""
 
+import fcntl
 import math
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from decimal import Decimal
@@ -43,14 +45,16 @@ def run_by_spark(spec: Path) -> None:
     lines = (f"{name} {value}\n" for name, value in CONF.items())
     (settings / "spark-defaults.conf").write_text("".join(lines))
     env["SPARK_CONF_DIR"] = str(settings)
-    ran = subprocess.run(
-        [home / "bin" / "spark-pipelines", "run", "--spec", theirs],
-        cwd=spec.parent,
-        env=env,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    with Path(tempfile.gettempdir(), "spark-pipelines.lock").open("w") as alone:
+        fcntl.flock(alone, fcntl.LOCK_EX)  # its server listens at the same port each time
+        ran = subprocess.run(
+            [home / "bin" / "spark-pipelines", "run", "--spec", theirs],
+            cwd=spec.parent,
+            env=env,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
     assert ran.returncode == 0, (ran.stdout + ran.stderr)[-5000:]
 
 

@@ -30,7 +30,7 @@ from spark_cluster import Cluster, walled
 from spark_connect import server
 from stack import ROOT
 
-FIRST, END = date(2017, 5, 8), date(2017, 5, 10)
+FIRST, END = date(2017, 5, 8), date(2017, 5, 9)
 SPARK = """
   small_batches: spark
   conf:

@@ -1,5 +1,6 @@
 """What computes in a test: a session in this process, or Spark itself."""
 
+import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -63,6 +64,8 @@ def running_spark(folder: Path) -> Iterator["SparkSession"]:
     from pyspark.sql import SparkSession
 
     hush()
+    # It would say at the very end, where nobody listens any more, that it closes its connections.
+    logging.getLogger("py4j").setLevel(logging.WARNING)
     os.environ.update(environment())
     jars = os.pathsep.join(map(str, classpath(drivers=DRIVERS)))
     conf = {

@@ -18,7 +18,7 @@ from tests.kinds.cogroup.streams import (
     summed,
 )
 from tests.kinds.cogroup.windows import hopping, session, tumbling, windowed_view
-from tests.support.contract import Case, Query, by_spark
+from tests.support.contract import Case, Query, by_spark, by_ways
 from tests.support.lake import Row, State
 from tests.support.oracle import (
     column,
@@ -241,7 +241,11 @@ CASES = [
     case("floating point comes back to where it was", exact_floats, FLOATS),
     by_spark(case("aggregates that need all rows of a key", needing_all_rows, ORDERED, "about")),
     by_spark(case("modes, percentiles, variances, and values at a bound", statistics, STATISTICS)),
-    case("two streams of one input, initial values, a select", over_streams_of_one_input, SHARED),
+    by_ways(
+        case(
+            "two streams of one input, initial values, a select", over_streams_of_one_input, SHARED
+        )
+    ),
     case(
         "tumbling windows",
         tumbling,
@@ -249,17 +253,19 @@ CASES = [
             "type: tumbling, time: at, size: 6 hours", 'rows_sold: "count(*)", v: sum(v)'
         ),
     ),
-    case(
-        "hopping windows",
-        hopping,
-        windowed_view(
-            "type: hopping, time: at, size: 90 minutes, advance: 40 minutes", "high: max(v)"
-        ),
+    by_ways(
+        case(
+            "hopping windows",
+            hopping,
+            windowed_view(
+                "type: hopping, time: at, size: 90 minutes, advance: 40 minutes", "high: max(v)"
+            ),
+        )
     ),
     case(
         "sessions, bridged and split again",
         session,
         windowed_view("type: session, time: at, gap: 1 hour", 'rows_sold: "count(*)", v: sum(v)'),
     ),
-    case("lists and ends, each in an order of its own", in_order, IN_ORDER),
+    by_ways(case("lists and ends, each in an order of its own", in_order, IN_ORDER)),
 ]

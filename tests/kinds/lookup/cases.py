@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 from hypothesis import strategies as st
-from tests.support.contract import Case, Query
+from tests.support.contract import Case, Query, by_ways
 from tests.support.lake import Row, State, frozen
 from tests.support.rows import NOON, ids, maybe, numbers, row, times
 
@@ -240,13 +240,15 @@ REFRESHED = "    refresh: true\n"
 WHERE = "    where: accounts.region = 'north' or products.price < n\n"
 HIDDEN = ("_sluice_interval", "_sluice_id")
 CASES = [
-    Case(
-        "a fact keeps the dimensions of its batch",
-        DECLARED + INVOICES,
-        "invoices",
-        rows_of("purchases", "products", "accounts"),
-        of_its_batch("purchases", ("id",), ("product", "account", "n"), invoice),
-        depends_on_batches=True,
+    by_ways(
+        Case(
+            "a fact keeps the dimensions of its batch",
+            DECLARED + INVOICES,
+            "invoices",
+            rows_of("purchases", "products", "accounts"),
+            of_its_batch("purchases", ("id",), ("product", "account", "n"), invoice),
+            depends_on_batches=True,
+        )
     ),
     Case(
         "a condition over the fact and its dimensions of its batch",
@@ -263,20 +265,24 @@ CASES = [
         rows_of("purchases", "products", "accounts"),
         of_current("purchases", cheap_or_north),
     ),
-    Case(
-        "facts whose columns are called as their dimensions",
-        DECLARED + ALIKE,
-        "alike",
-        rows_of("purchases", "products", "accounts"),
-        of_current("purchases", alike),
+    by_ways(
+        Case(
+            "facts whose columns are called as their dimensions",
+            DECLARED + ALIKE,
+            "alike",
+            rows_of("purchases", "products", "accounts"),
+            of_current("purchases", alike),
+        )
     ),
-    Case(
-        "facts without a key, joined with a view over dimensions",
-        DECLARED + PLACED,
-        "placed",
-        rows_of("visits", "accounts", "regions"),
-        of_its_batch("visits", HIDDEN, ("account", "page"), placed),
-        depends_on_batches=True,
+    by_ways(
+        Case(
+            "facts without a key, joined with a view over dimensions",
+            DECLARED + PLACED,
+            "placed",
+            rows_of("visits", "accounts", "regions"),
+            of_its_batch("visits", HIDDEN, ("account", "page"), placed),
+            depends_on_batches=True,
+        )
     ),
     Case(
         "a refreshed lookup follows its dimensions",
@@ -292,12 +298,14 @@ CASES = [
         rows_of("visits", "accounts", "regions"),
         of_current("visits", placed),
     ),
-    Case(
-        "a refreshed lookup follows a view over dimensions that leaves out rows",
-        DECLARED + KNOWN_PLACED,
-        "placed",
-        rows_of("visits", "accounts", "regions"),
-        of_current("visits", known_placed),
+    by_ways(
+        Case(
+            "a refreshed lookup follows a view over dimensions that leaves out rows",
+            DECLARED + KNOWN_PLACED,
+            "placed",
+            rows_of("visits", "accounts", "regions"),
+            of_current("visits", known_placed),
+        )
     ),
     Case(
         "as of event time, also when a version comes late",

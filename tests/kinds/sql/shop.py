@@ -44,6 +44,7 @@ views:
 """
 Form = tuple[str, str]
 WORDS = re.compile(r"\b[A-Z][A-Z_]+\b|[-+*/%<>=!|&^]+|'(?:filter|order_by)': [({]+'")  # of SQL
+TEXT = re.compile(r"\\?'[A-Z%][A-Z0-9 %#]*\\?'")  # a value, not a word of SQL
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
 ONE_TASK = {
     "spark.sql.leafNodeDefaultParallelism": "1",
@@ -175,14 +176,14 @@ def of_every_form(lake: Lake) -> list[str]:
 
 
 def _forms(table: Table) -> set[Form]:
-    """The fields, functions, operators and choices of each of a view's parts, by its kind."""
+    """The fields and choices of each of a view's parts, by its kind, and the words of any."""
     found, made_by = set[Form](), {part.id: part.kind for part in table.parts}
     for part in table.parts or (table,):
         text = f"{part.spec.model_dump(exclude_unset=True)} {meant(part.spec, frozenset())}"
-        chosen = [str(getattr(part.spec, name, "")) for name in ("type", "function")]
-        words = {*part.spec.model_fields_set, *chosen, *WORDS.findall(text)}
+        chosen = {str(getattr(part.spec, name, "")) for name in ("type", "function")}
         inputs = {made_by.get(name, "stored") for name in part.inputs}
-        found |= {(part.kind, word) for word in words | inputs}
+        found |= {(part.kind, word) for word in part.spec.model_fields_set | chosen | inputs}
+        found |= {("", word) for word in WORDS.findall(re.sub(TEXT, "", text))}
     return found
 
 

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from hypothesis import strategies as st
-from tests.support.contract import Case, Query, by_spark
+from tests.support.contract import Case, Query, by_spark, by_ways
 from tests.support.lake import Row, State
 from tests.support.oracle import column, top, windowed, windows_of
 from tests.support.rows import NOON, groups, ids, maybe, numbers, row, times, words
@@ -121,11 +121,13 @@ def case(name: str, query: Query, declared: str, source: str = "sales") -> Case:
 
 
 CASES = [
-    case(
-        "the two best of each group",
-        by_number,
-        "best: {kind: topk, from: sales, partition_by: [g], order_by: [v desc], limit: 2, "
-        "headroom: 1}",
+    by_ways(
+        case(
+            "the two best of each group",
+            by_number,
+            "best: {kind: topk, from: sales, partition_by: [g], order_by: [v desc], limit: 2, "
+            "headroom: 1}",
+        )
     ),
     case(
         "of rows that meet a condition",
@@ -158,12 +160,14 @@ CASES = [
         "best: {kind: topk, from: sales, order_by: [v desc], limit: most, function: rank, "
         "headroom: 0, select: {id: id, v: v, most: most}}",
     ),
-    case(
-        "one ranking of rows without a key, no rank column, expressions",
-        global_without_rank,
-        "best: {kind: topk, from: lines, order_by: [abs(v) desc, v], limit: 3, rank: false, "
-        "headroom: 0, select: {g: g, twice: 2 * v}}",
-        "lines",
+    by_ways(
+        case(
+            "one ranking of rows without a key, no rank column, expressions",
+            global_without_rank,
+            "best: {kind: topk, from: lines, order_by: [abs(v) desc, v], limit: 3, rank: false, "
+            "headroom: 0, select: {g: g, twice: 2 * v}}",
+            "lines",
+        )
     ),
     by_spark(
         case(

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from hypothesis import strategies as st
-from tests.support.contract import Case, Query
+from tests.support.contract import Case, Query, by_ways
 from tests.support.lake import Row, State
 from tests.support.oracle import column, grouped, ordered
 from tests.support.rows import NOON, groups, ids, maybe, money, numbers, row, words
@@ -103,7 +103,7 @@ CASES = [
         ", sequence: [v, w desc nulls first], window: 30 minutes, select: {cents: m * 100}",
     ),
     case("the last of rows without a key", of_lines, ", sequence: [v]", "lines"),
-    case("duplicates are kept", all_of_them, ", duplicates: true"),
+    by_ways(case("duplicates are kept", all_of_them, ", duplicates: true")),
     case("a key and time that are the input's key", all_points, "", "points"),
     case("rows that meet a condition", low, ", where: v < 2, duplicates: true"),
     case("duplicates without a key are kept", all_lines, ", duplicates: true", "lines"),

@@ -11,7 +11,6 @@ from tests.sources.foreign.conftest import Made
 
 pytestmark = pytest.mark.usefixtures("real_spark")  # it is the writer
 SETTINGS = {
-    "plain": "",
     "feed": "'delta.enableChangeDataFeed' = 'true'",
     "vectors": "'delta.enableDeletionVectors' = 'true'",
     "mapping": "'delta.columnMapping.mode' = 'name', 'delta.enableDeletionVectors' = 'true'",
@@ -60,7 +59,7 @@ OPS = (
 
 @pytest.mark.parametrize(
     ("settings", "small"),
-    [*((settings, True) for settings in SETTINGS), ("both", False), ("mapping", False)],
+    [*((settings, True) for settings in SETTINGS), ("both", False)],
 )
 def test_the_rows_are_the_tables_that_spark_writes(
     following: Made, spark: SparkSession, settings: str, *, small: bool
