@@ -181,7 +181,7 @@ class Server:
         self, token: Token, values: Mapping[str, Any], format_: Format, name: str = ""
     ) -> Question:
         lake, unread = self.served.lake, self.served.unread
-        return Question(lake, token, self.limits, values, format_, name, unread)
+        return Question(lake, token, self.limits, values, format_, name, unread=unread)
 
     async def _work(self, read: Callable[[], T]) -> T:
         """Return what a read in a thread returns. Raises Refused if it must wait too long."""

@@ -103,8 +103,8 @@ class Question:
     values: Mapping[str, Any]
     format: Format
     name: str = ""
-    unread: SluiceError | OSError | None = None
     begun: float = field(default_factory=time.monotonic)
+    unread: SluiceError | OSError | None = None
 
     @cached_property
     def graph(self) -> Graph:
