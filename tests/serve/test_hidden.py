@@ -15,6 +15,7 @@ from tests.support.landed import Landed, folder_of
 from sluice.declare.document import hide_values
 from sluice.delta.notes.failures import Failure, keep
 from sluice.delta.places.lake_layout import layout
+from sluice.gate import engine
 from sluice.report.publish import publish
 
 if TYPE_CHECKING:
@@ -139,6 +140,14 @@ def test_files_in_quarantine_are_named_below_the_landing_place(client: TestClien
     assert sorted(row["file"] for row in reason["rows"]) == FILES
     why = client.get("/v1/tables/open/why?key=6").json()
     assert [d["files"] for one in why["from"] for d in one["deliveries"]] == [[FILES[1]]]
+
+
+def test_data_docs_name_variables(lake: Landed, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = engine.file_of("shop.orders")
+    monkeypatch.setattr(engine, "pages", lambda _: {file: f"<p>one of {STATE}</p>"})
+    quality = lake.project.quality.model_copy(update={"data_docs": True})
+    index = publish(lake.project.model_copy(update={"quality": quality}))
+    assert (index.parent / file).read_text() == "<p>one of ${STATE}</p>"
 
 
 @pytest.mark.parametrize("where", ["file like '%hidden%'", "NOT (batch = 1 OR Reason = 'x')"])

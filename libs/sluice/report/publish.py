@@ -42,6 +42,7 @@ def publish(project: Project) -> Path:
     tidy_rows(f"{lake.root}/{RESULTS}", MANY_FILES, newest_of_each)
     results = by_table(read_rows(f"{lake.root}/{RESULTS}"))
     docs = engine.pages(results) if project.quality.data_docs else {}
+    docs = {file: project.hide(page) for file, page in docs.items()}
     states = {s.table: s for s in status(project)}
     tables = [t for t in project.graph.tables.values() if t.id in states]
     gathered = [_record(project, t, states[t.id], results.get(t.id, [])) for t in tables]
