@@ -91,11 +91,11 @@ class Kept:
             return None
         return Filing(before, self.limits, self.order, self.partition)
 
-    def crowded(self, filing: Filing) -> list[Slice]:
+    def find_crowded(self, filing: Filing) -> list[Slice]:
         """Return slices with too many files or marked rows, or that a batch left unordered."""
         return [s for s in filing.slices if self._is_crowded(s)]
 
-    def unsealed(self, filing: Filing) -> list[Slice]:
+    def find_unsealed(self, filing: Filing) -> list[Slice]:
         """Return slices that get no more rows and are not yet few, sorted files."""
         return []
 
@@ -115,7 +115,7 @@ def kept_by_key(context: Context, table_id: str, key: Sequence[str] = ()) -> Kep
 def tidy(spark: Spark, kept: Kept) -> None:
     """File crowded slices again after a batch, if they can't wait for upkeep."""
     if kept.tidied_rows and (filing := kept.filing):
-        refile(filing, spark, kept.crowded(filing), "compact", unordered=kept.tidied_rows)
+        refile(filing, spark, kept.find_crowded(filing), "compact", unordered=kept.tidied_rows)
 
 
 def refile(

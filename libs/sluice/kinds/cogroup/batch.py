@@ -91,16 +91,16 @@ class CogroupBatch(Batch[CogroupState]):
             if i in plan.ranges.keys() - plan.growing
             and any(name in breaking for name, _ in state.streams_of(i))
         )
-        broken = (Reread(i, state.named(i), touched_by_feeds, is_sure=False) for i in losing)
+        broken = (Reread(i, state.map_to_group(i), touched_by_feeds, is_sure=False) for i in losing)
         return own, *broken
 
     @classmethod
     def extension(cls, node: Maintained, lake: LakeLayout) -> Extension | None:
         return extension_of(node, lake)
 
-    def changed(self) -> BatchResult:
+    def compute_changes(self) -> BatchResult:
         if self.has_fallen or self.plan.strategy not in set(CogroupStrategy):
-            return super().changed()
+            return super().compute_changes()
         return self._merge()
 
     def whole(self) -> WholeTable:
@@ -152,7 +152,7 @@ class CogroupBatch(Batch[CogroupState]):
             changed.changelog({name: name for name in (*self.operator.stored, CHANGE)}),
             recomputed=recomputed,
             expired=expired,
-            shown=None if self.operator.spec.having else view.changed(changed.rows),
+            shown=None if self.operator.spec.having else view.show_changes(changed.rows),
             is_projection=True,
         )
 

@@ -141,7 +141,7 @@ class CogroupView(Operator):
     def combine(self, prepared: InputRows, references: InputRows) -> DataFrame:
         return self._show(prepared[self.inputs[0]], is_whole=True)
 
-    def changed(self, groups: DataFrame) -> DataFrame:
+    def show_changes(self, groups: DataFrame) -> DataFrame:
         """Return the view's changelog, from the changed groups of its state (see `changed_groups`).
 
         Not for a view with `having`, whose rows may appear and disappear while their groups stay.
@@ -168,17 +168,17 @@ class CogroupView(Operator):
         `is_whole`: only the rows that meet `having`.
         """
 
-        def named(value: Column, name: str) -> Column:
+        def guard(value: Column, name: str) -> Column:
             return (value if where is None else F.when(where, value)).alias(name)
 
-        values = [named(self._value(a, rows), a.name) for a in self.state.accumulators]
+        values = [guard(self._value(a, rows), a.name) for a in self.state.accumulators]
         visible = rows.select(*names(self.state.by), *values, *passing)
         selected, having = self.state.spec.select, self.state.spec.having
         visible = visible.where(having.sql) if is_whole and having else visible
         if selected is None:
             return visible
         chosen = {n: e for n, e in selected.items() if n not in self.state.by}
-        columns = [named(F.expr(e.sql), name) for name, e in chosen.items()]
+        columns = [guard(F.expr(e.sql), name) for name, e in chosen.items()]
         return visible.select(*names(self.state.by), *columns, *passing)
 
     def _value(self, accumulator: Accumulator, rows: DataFrame) -> Column:

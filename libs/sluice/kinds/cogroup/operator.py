@@ -126,7 +126,7 @@ class CogroupState(Operator):
             used |= set().union(*(e.reads(visible) for e in expressions))
         return tuple(sorted(used or self._tables[name].key))
 
-    def named(self, name: str) -> Sequence[Mapping[str, str]]:
+    def map_to_group(self, name: str) -> Sequence[Mapping[str, str]]:
         keys = [zip(stream.key, self.spec.key, strict=True) for _, stream in self.streams_of(name)]
         found = [{e.plain_column: k for e, k in pairs if e.plain_column} for pairs in keys]
         return found if all(found) else ()
@@ -168,7 +168,7 @@ class CogroupState(Operator):
         found = gathered.select(*names((*self.by, *self.row_counts)), *settled)
         return found if self.spec.is_of_all else found.where(self.has_any_rows())
 
-    def remembered(self, old: DataFrame, new: DataFrame) -> DataFrame:
+    def keep_groups(self, old: DataFrame, new: DataFrame) -> DataFrame:
         if not self.spec.keep_empty:
             return new
         same = [F.col(f"o.`{c}`").eqNullSafe(F.col(f"n.`{c}`")) for c in self.by]

@@ -68,19 +68,19 @@ class LookupBatch(Batch[LookupJoin]):
         is_compared = changed or join.facts.id not in plan.growing
         return (*found.values(), *([view] if is_compared else []))
 
-    def changed(self) -> BatchResult:
+    def compute_changes(self) -> BatchResult:
         """Compare the rows of the concerned facts before and after."""
         facts = ConcernedFacts(self, self.operator)
         if facts.are_most:
             changelog = diff(self.current(), self.stored(self.query()), self.operator.key)
             whole = table_size(facts.searched.uri, facts.searched.version)
             return BatchResult(changelog, rows=whole.rows)
-        own, concerned = facts.own(), facts.concerned()
+        own, concerned = facts.own(), facts.find_concerned()
         parts = [part for part in (own, concerned) if part]
         rows = sum(part.added.count() for part in parts) if concerned else None
         return BatchResult(self._compare(parts), rows=rows)
 
-    def expected(self, rows: DataFrame) -> DataFrame:
+    def recompute_table(self, rows: DataFrame) -> DataFrame:
         if self.operator.follows_references:
             return self.query()
         return recompute_by_batch(self, self.operator, rows)

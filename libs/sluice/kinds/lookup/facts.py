@@ -110,7 +110,7 @@ class ConcernedFacts:
         rows = feed(self.batch.session, uri, *self.batch.plan.ranges[table_id], limits)
         return (weigh if table_id in self.batch.plan.growing else net)(rows, columns)
 
-    def concerned(self) -> Facts | None:
+    def find_concerned(self) -> Facts | None:
         """Return the current facts that a changed dimension row is joined to, or was."""
         if not self.join.follows_references:
             return None
@@ -121,7 +121,7 @@ class ConcernedFacts:
             return found
         rows = self.batch.snapshots()[self._id]
         bounds = self._bounds(keys) if self.searched.is_large else {}
-        facts = self.batch.hold(self.join.concerned(rows, keys, bounds))
+        facts = self.batch.hold(self.join.find_concerned(rows, keys, bounds))
         return Facts(InSpark(facts), are_there=True)
 
     def _search(self, keys: Mapping[Join, DataFrame]) -> Facts | None:

@@ -49,7 +49,7 @@ class OverRows(Operator):
             used |= expression.reads(self.source.columns)
         return tuple(sorted(used - calls))
 
-    def named(self, name: str) -> Sequence[Mapping[str, str]]:
+    def map_to_group(self, name: str) -> Sequence[Mapping[str, str]]:
         pairs = zip(self.group, self.spec.partition_by, strict=True)
         known = {e.plain_column: c for c, e in pairs if e.plain_column}
         return [known] if known else ()

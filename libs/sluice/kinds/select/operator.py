@@ -43,7 +43,7 @@ class SelectedRows(Operator):
         read = used.union(*(e.reads(visible) for e in expressions)) - self._new
         return tuple(sorted(read or self.source.key))
 
-    def named(self, name: str) -> Sequence[Mapping[str, str]]:
+    def map_to_group(self, name: str) -> Sequence[Mapping[str, str]]:
         shown = self.spec.select or {}
         known = {shown[c].plain_column if c in shown else c: c for c in self.group}
         found = {column: c for column, c in known.items() if column and column not in self._new}

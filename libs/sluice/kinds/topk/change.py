@@ -36,7 +36,7 @@ from sluice.kinds.topk.operator import (
     RANK,
     RankRule,
     TopKState,
-    listed,
+    list_columns,
 )
 
 SHOWN_CHANGE, SHORT, FELL = "_sluice_shown_change", "_short", "_fell"
@@ -195,7 +195,7 @@ def _change(was: str, now: str, is_same: str) -> str:
 
 
 def _struct(state: TopKState) -> str:
-    return f"struct({listed(state.ranking.prepared)})"
+    return f"struct({list_columns(state.ranking.prepared)})"
 
 
 def _kept_as_old(state: TopKState) -> list[str]:

@@ -68,7 +68,7 @@ class WindowStoreRows(Operator):
                 used.add(column)
         return tuple(sorted(used))
 
-    def named(self, name: str) -> Sequence[Mapping[str, str]]:
+    def map_to_group(self, name: str) -> Sequence[Mapping[str, str]]:
         found = {column: column for column in self.spec.key if column in self.source.columns}
         if self.source.type_of(self.spec.time) == "TIMESTAMP":
             found[self.spec.time] = windows.START
