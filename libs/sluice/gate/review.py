@@ -206,11 +206,6 @@ ARGUMENTS: Mapping[str, tuple[Mapping[str, Test], Mapping[str, Test]]] = {
 }
 
 
-def not_on_spark(expectation: Expectation) -> list[str]:
-    """Return a mistake if Great Expectations has the expectation, but not for Spark."""
-    return _answer("not_on_spark", expectation)
-
-
 def _answer(ask: str, expectation: Expectation) -> list[str]:
     """Return the answer of a function of the engine, which is imported if it has to be asked."""
     if not is_installed("quality"):
@@ -269,7 +264,7 @@ def mistakes(expectation: Expectation, columns: Mapping[str, str]) -> list[str]:
     if problems := refusals(expectation):
         return problems
     return [
-        *([] if expectation.type in COMPILERS else not_on_spark(expectation)),
+        *([] if expectation.type in COMPILERS else _answer("not_on_spark", expectation)),
         *_order(expectation.kwargs),
         *_patterns(expectation.kwargs),
         *_condition(expectation.kwargs.get("row_condition"), columns),

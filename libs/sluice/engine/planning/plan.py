@@ -104,14 +104,11 @@ def _has_lost_its_past(lake: LakeLayout, at: Head) -> bool:
         read = now if is_same else as_of(now, pin.version)
         if _has_lost_its_past(lake, read):
             return True
-        renewed = renewed or (is_same and _is_rebuilt_since(now, pin))
+        later = now.version - pin.version
+        if is_same and later > 0:
+            renewed = renewed or any(p.kind == REBUILD for _, p in positions(now.uri, later))
         reads[input_id] = pin, frontier_of(lake, input_id, read)
     return renewed and _disagreement(reads) is not None
-
-
-def _is_rebuilt_since(now: Head, pin: Pin) -> bool:
-    later = now.version - pin.version
-    return later > 0 and any(p.kind == REBUILD for _, p in positions(now.uri, later))
 
 
 def _disagreement(chosen: Mapping[str, tuple[Pin, Frontier]]) -> tuple[str, str, int] | None:

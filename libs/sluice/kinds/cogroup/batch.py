@@ -11,7 +11,7 @@ from enum import StrEnum
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import AtomicType, DataType, DoubleType, FloatType
+from pyspark.sql.types import AtomicType, DoubleType, FloatType
 
 from sluice.changes.diff import CHANGE, WEIGHT, net
 from sluice.declare.meaning import definition
@@ -40,7 +40,6 @@ from sluice.kinds.cogroup.change import (
     BROKEN,
     CogroupView,
     changed_groups,
-    gather_contributions,
     mend_groups,
     merge_change,
 )
@@ -140,7 +139,9 @@ class CogroupBatch(Batch[CogroupState]):
         """Merge the change with the rows of the state."""
         local = GroupReads.of(self)
         prepared = {n: self.operator.prepare(n, c) for n, c in self._net(local).items()}
-        change = gather_contributions(self.operator, prepared)
+        change = self.operator.gather(
+            self.operator.apart(union(list(prepared.values()))), F.col(WEIGHT)
+        )
         old = local.state if local else self.current_of(change.select(*names(self.operator.group)))
         found = changed_groups(self.operator, merge_change(self.operator, old, change), self.alive)
         expired = self.count_late(prepared.values())
@@ -200,7 +201,9 @@ def choose_ranges(state: CogroupState, prepared: InputRows, rows: int, limits: L
     if state.is_session:
         return 0
     keys = union([one.select(*names(state.by)) for one in prepared.values()])
-    if not all(_is_exact(f.dataType) for f in keys.schema.fields):
+    # Equal values of other types may differ; Spark would shuffle them once more.
+    types = [f.dataType for f in keys.schema.fields]
+    if any(not isinstance(t, AtomicType) or isinstance(t, FloatType | DoubleType) for t in types):
         return 0
     share = min(1.0, SPREAD_SAMPLE_ROWS / max(rows, 1))
     hashed = F.count_distinct(F.xxhash64(*names(state.by)))
@@ -220,11 +223,6 @@ def groups_behind(sampled: int, distinct: int, most: int) -> int:
         met = middle * (1 - (1 - 1 / middle) ** sampled)
         low, high = (middle, high) if met < distinct else (low, middle)
     return high
-
-
-def _is_exact(type_: DataType) -> bool:
-    """True if equal values are identical; Spark would shuffle others once more."""
-    return isinstance(type_, AtomicType) and not isinstance(type_, (FloatType, DoubleType))
 
 
 def count_late(state: CogroupState, groups: DataFrame, alive: Column) -> DataFrame:

@@ -14,8 +14,8 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from sluice.changes.diff import CHANGE, WEIGHT, agree_in
-from sluice.engine.query.operator import InputRows, Operator, names, same, union
+from sluice.changes.diff import CHANGE, agree_in
+from sluice.engine.query.operator import InputRows, Operator, names, same
 from sluice.kinds.cogroup.aggregates.accumulator import Accumulator
 from sluice.kinds.cogroup.operator import CogroupState, delta, delta_name, has_rows, present
 
@@ -25,15 +25,6 @@ _NOW = "_now"
 
 
 _SHOWN = "_shown"
-
-
-def gather_contributions(state: CogroupState, prepared: InputRows) -> DataFrame:
-    """Return the net change's contribution to each touched group's state.
-
-    Streams of inputs that did not change have no columns in it except their row counts.
-    """
-    rows = state.apart(union(list(prepared.values())))
-    return state.gather(rows, F.col(WEIGHT))
 
 
 def merge_change(state: CogroupState, old: DataFrame, change: DataFrame) -> DataFrame:

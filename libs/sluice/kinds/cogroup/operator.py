@@ -304,11 +304,7 @@ def trace_rows(operator: Operator, groups: Groups) -> InputRows:
         return {name: within(found, groups.rows, key) for name, found in prepared}
     if not operator.is_session:
         return groups.prepared
-    in_session = partial(_in_session, rows=groups.rows, group=operator.group)
-    return {name: in_session(found) for name, found in groups.prepared.items()}
-
-
-def _in_session(found: DataFrame, *, rows: DataFrame, group: tuple[str, ...]) -> DataFrame:
     time, start, end = (f"_in.{windows.TIME}", f"_of.{windows.START}", f"_of.{windows.END}")
-    met = same("_in", "_of", group) & F.col(time).between(F.col(start), F.col(end))
-    return found.alias("_in").join(rows.alias("_of"), met, "left_semi")
+    met = same("_in", "_of", operator.group) & F.col(time).between(F.col(start), F.col(end))
+    rows = groups.rows.alias("_of")
+    return {n: f.alias("_in").join(rows, met, "left_semi") for n, f in groups.prepared.items()}

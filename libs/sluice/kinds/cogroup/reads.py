@@ -52,7 +52,9 @@ class GroupReads:
         ):
             return None
         feeds = {i: read_feed(lake.uri(i), *range_) for i, range_ in plan.ranges.items()}
-        wanted = _is_touched(batch.operator, feeds, arrow_schema(plan.uri, plan.before.version))
+        stored, state = arrow_schema(plan.uri, plan.before.version), batch.operator
+        of_key = {n: _values(state, n, feeds, stored.field(n).type) for n in state.spec.key}
+        wanted = {name: values for name, values in of_key.items() if values is not None} or None
         count = sum(feed.num_rows for feed in feeds.values())
         most = limits.handed_rows
         if count > most or (wanted is None and searched.is_large):
@@ -144,25 +146,14 @@ def _fits(value: pa.Scalar, type_: pa.DataType) -> bool:
 
 def _among(values: WantedValues) -> ReadCondition:
     each = {c: pc.field(c).isin(pc.unique(v)) for c, v in values.items()}
-    bounded = [each[c] for c, v in values.items() if _has_bounds(v.type)]
+    # The statistics of files are exact for these types, whoever wrote them.
+    exact = (pa.types.is_integer, pa.types.is_date)
+    bounded = [each[c] for c, v in values.items() if any(test(v.type) for test in exact)]
     return _all(each.values()), _all(bounded) if bounded else None
 
 
 def _all(conditions: Iterable[pc.Expression]) -> pc.Expression:
     return reduce(lambda a, b: a & b, conditions)
-
-
-def _has_bounds(type_: pa.DataType) -> bool:
-    """True if the statistics of files are exact for values of the type, whoever wrote them."""
-    return bool(pa.types.is_integer(type_) or pa.types.is_date(type_))
-
-
-def _is_touched(
-    state: CogroupState, feeds: Mapping[str, pa.Table], stored: pa.Schema
-) -> WantedValues | None:
-    """Return the values that rows of touched groups have; None if not known."""
-    named = {n: _values(state, n, feeds, stored.field(n).type) for n in state.spec.key}
-    return {name: values for name, values in named.items() if values is not None} or None
 
 
 def _is_expired(horizon: Horizon, now: datetime, stored: pa.Schema) -> pc.Expression:

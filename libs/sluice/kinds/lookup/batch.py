@@ -243,16 +243,11 @@ def recompute_by_batch(
         found = within(prepared, mine, operator.key)
         present.append(operator.combine({operator.facts.id: found}, dimensions))
         missing.append(operator.combine({operator.facts.id: absent}, dimensions))
-    always = _keys_in_each(missing, operator.key)
+    every = balance(DataFrame.unionByName, [part.select(*joined) for part in missing])
+    counted = every.groupBy(*joined).agg(F.count(F.lit(1)).alias("_n"))
+    always = counted.where(F.col("_n") == len(missing))  # these keys are in each part
     expected = balance(DataFrame.unionByName, [*present, within(missing[0], always, operator.key)])
     return expected.withColumn(BATCH, F.lit(None).cast("bigint"))
-
-
-def _keys_in_each(parts: list[DataFrame], key: tuple[str, ...]) -> DataFrame:
-    """Return the keys that all of the parts have."""
-    every = balance(DataFrame.unionByName, [part.select(*names(key)) for part in parts])
-    counted = every.groupBy(*names(key)).agg(F.count(F.lit(1)).alias("_n"))
-    return counted.where(F.col("_n") == len(parts))
 
 
 def _batches_by_references(uri: str) -> dict[tuple[tuple[str, Pin], ...], list[Position]]:

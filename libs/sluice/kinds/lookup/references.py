@@ -50,14 +50,11 @@ def dimension_at(session: SparkSession, context: Context, table_id: str, pins: P
     if table.is_stored:
         uri, version = context.lake.uri(table_id), pins[table_id].version
         return snapshot(session, uri, version, context.limits)
-    inputs = {i: _current_at(session, context, i, pins) for i in table.inputs}
+    inputs = {i: dimension_at(session, context, i, pins) for i in table.inputs}
+    for name, rows in inputs.items():
+        if context.graph.tables[name].spec.has_history:
+            inputs[name] = rows.where(CURRENT)
     return unstored_rows(table, inputs)
-
-
-def _current_at(session: SparkSession, context: Context, table_id: str, pins: Pins) -> DataFrame:
-    """Return a dimension at its pinned version; of a history, only the current rows."""
-    rows = dimension_at(session, context, table_id, pins)
-    return rows.where(CURRENT) if context.graph.tables[table_id].spec.has_history else rows
 
 
 @dataclass(frozen=True)

@@ -101,12 +101,6 @@ def _type(
     return whole.type_of(one.expression)
 
 
-def _check_default(call: WindowCall, scope: Scope, mistakes: TableMistakes, *at: str) -> None:
-    value, _, default = (scope.type_of(argument) for argument in call.arguments)
-    if not widen_exactly(value, default):
-        mistakes.add(at, f"{call.sql}: its default is {default}, not {value}")
-
-
 def _type_of_call(
     call: WindowCall, order: Sequence[SortKey], scope: Scope, mistakes: TableMistakes, *at: str
 ) -> str:
@@ -116,7 +110,9 @@ def _type_of_call(
     if call.function in OTHERS:
         return _type_of_other(call, scope, mistakes, *at)
     if len(call.arguments) == 3:
-        _check_default(call, scope, mistakes, *at)
+        value, _, default = map(scope.type_of, call.arguments)
+        if not widen_exactly(value, default):
+            mistakes.add(at, f"{call.sql}: its default is {default}, not {value}")
     if call.aggregate is None:
         return RANKS.get(call.function) or scope.type_of(call.arguments[0])
     scope.check_aggregate(call.aggregate, mistakes, *at)

@@ -225,7 +225,8 @@ def _arguments(call: exp.Anonymous, text: str) -> Iterator[Expression]:
     function = call.name.lower()
     least, most = arguments_of(function)
     if not least <= len(call.expressions) <= most:
-        raise ValueError(f"{text!r}: {function} takes {_counts(least, most)}")
+        number = f"{least} to {most} arguments" if least < most else f"{most} argument(s)"
+        raise ValueError(f"{text!r}: {function} takes {number if most else 'no argument'}")
     counted = COUNTED.get(function)
     for nth, tree in enumerate(call.expressions):
         is_number = isinstance(tree, exp.Literal) and not tree.is_string and tree.name.isdigit()
@@ -233,12 +234,6 @@ def _arguments(call: exp.Anonymous, text: str) -> Iterator[Expression]:
             raise ValueError(f"{text!r}: {syntax.render(tree)} is not a number of rows")
         syntax.check(tree)
         yield Expression.of(tree, syntax.render(tree))
-
-
-def _counts(least: int, most: int) -> str:
-    if most == 0:
-        return "no argument"
-    return f"{least} to {most} arguments" if least < most else f"{most} argument(s)"
 
 
 def _check_frame(function: str, window: str, frame: str, text: str) -> None:
@@ -266,15 +261,12 @@ def frame_of(spec: Any, text: str) -> tuple[str, tuple[Expression, ...]]:
     (first, start), (last, end) = ends
     if first > last or first == math.inf or last == -math.inf:
         raise ValueError(f"{text!r}: the frame ends before it begins")
-    distances = [spec.args[which] for which in ("start", "end") if _is_distance(spec, which)]
+    bounds = [spec.args.get(which) for which in ("start", "end")]
+    distances = [bound for bound in bounds if isinstance(bound, exp.Literal | exp.Interval)]
     if kind == "RANGE" and len(set(map(_unit, distances))) > 1:
         raise ValueError(f"{text!r}: write both bounds of a RANGE in one unit, as Spark wants them")
     frame = f"{kind} BETWEEN {start} AND {end}"
     return frame, tuple(map(Expression.of, distances)) if kind == "RANGE" else ()
-
-
-def _is_distance(spec: exp.Expression, which: str) -> bool:
-    return isinstance(spec.args.get(which), exp.Literal | exp.Interval)
 
 
 def _unit(value: syntax.Tree) -> str:

@@ -78,12 +78,15 @@ def move_rows(
     remain if windows expire.
     """
     over, order = state.ranking.over(), state.ranking.order
+    # The greatest limit that the group is known to have had.
+    greatest = f"max(greatest(_arrived.{LIMIT}, _old_needed)) {over}"
+    needed = f"CAST(greatest({greatest}, 1) AS BIGINT) AS {NEEDED}"
     paired = _pair_rows(state, rows, changes, F.expr("true") if alive is None else alive)
     known = _add_old_rank(state, paired).selectExpr(
         "*",
         f"max_by({OLD}, {OLD_RANK}) {over} AS {LAST}",
         f"coalesce(max(_old_complete) {over}, true) AS _was_whole",
-        *_greatest_limit(state),
+        *([needed] if state.ranking.limit_is_column else []),
     )
     stands = f"_alive AND (_was_whole OR {at_or_before(order, '_arrived', LAST)})"
     standing = known.selectExpr("*", f"IF({stands}, _arrived, NULL) AS _standing")
@@ -177,13 +180,6 @@ def _trim(state: TopKState, standing: DataFrame) -> DataFrame:
         f"_was_whole AND coalesce({state.is_whole()}, true) AS {COMPLETE}",
         f"IF({RANK} <= {state.last_kept()}, _standing, NULL) AS {NEW}",
     )
-
-
-def _greatest_limit(state: TopKState) -> list[str]:
-    """Return SQL for the greatest limit that the group is known to have had."""
-    greatest = f"max(greatest(_arrived.{LIMIT}, _old_needed)) {state.ranking.over()}"
-    is_column = state.ranking.limit_is_column
-    return [f"CAST(greatest({greatest}, 1) AS BIGINT) AS {NEEDED}"] * is_column
 
 
 def _change(was: str, now: str, is_same: str) -> str:

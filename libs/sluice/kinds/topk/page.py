@@ -11,7 +11,6 @@ from typing import Any
 
 from sluice.declare.table import Table
 from sluice.kinds.topk.reader import Ranking
-from sluice.kinds.topk.spec import TopK
 from sluice.language.names import Row
 from sluice.pages.elements import Address, Bar, Bars, Cards, Chapter, Text
 from sluice.read.lake import Lake
@@ -25,7 +24,9 @@ Group = tuple[tuple[Any, ...], list[tuple[int, Row]]]  # a partition, and its ro
 def chapters(lake: Lake, table: Table, why: Address) -> Iterator[Chapter]:
     """Yield the rankings that are worth a look."""
     ranking = Ranking.open(lake, table.id)
-    measure = _measure(ranking.spec, ranking)
+    order = ranking.spec.order_by
+    first = order[0].expression.plain_column if order else None
+    measure = first if first in ranking.table.snapshot.visible else ""
     found = [(key, list(_flat(ranks))) for key, ranks in ranking.partitions(_newest(ranking))]
     cards = list(leaders(ranking, found, measure, why))
     if cards:
@@ -63,12 +64,6 @@ def _flat(ranks: Mapping[int, Any]) -> Iterator[tuple[int, Row]]:
     for rank, tied in ranks.items():
         for row in tied if isinstance(tied, list) else [tied]:
             yield rank, row
-
-
-def _measure(spec: TopK, ranking: Ranking) -> str:
-    """Return the first column of the order, if it is visible; else ''."""
-    column = spec.order_by[0].expression.plain_column if spec.order_by else None
-    return column if column in ranking.table.snapshot.visible else ""
 
 
 def _size(row: Row, measure: str) -> float:
