@@ -386,7 +386,9 @@ def load_sound(
             places = (PLACE.match(mistake) for mistake in error.mistakes)
             broken = {place["file"] for place in places if place} - left_out
             left_out |= broken
-            if not broken or not _is_sound(Path(config_dir), left_out):
+            folder = Path(config_dir)
+            others = {p.as_posix() for p in (folder / "pipelines").glob("*.y*ml")} - left_out
+            if not broken or not others or (folder / "sluice.yaml").as_posix() in left_out:
                 raise ConfigError(mistakes) from None
         else:
             reported = _error(mistakes, left_out)
@@ -394,12 +396,6 @@ def load_sound(
             reasons = reported or project.graph.left_out
             graph = replace(project.graph, left_out=reasons, broken=named)
             return project.model_copy(update={"graph": graph}), reported
-
-
-def _is_sound(folder: Path, left_out: Collection[str]) -> bool:
-    """Return whether the project's own file is sound, and any pipeline's."""
-    pipelines = {path.as_posix() for path in (folder / "pipelines").glob("*.y*ml")}
-    return (folder / "sluice.yaml").as_posix() not in left_out and bool(pipelines - {*left_out})
 
 
 def _error(mistakes: tuple[str, ...], left_out: Collection[str]) -> ConfigError | None:

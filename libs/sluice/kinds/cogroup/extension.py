@@ -105,12 +105,15 @@ def _extension(
     read = {i: pins[i] for i in (part.inputs if part else ())}
     if part and not all(_has(lake.uri(i), pin, part.columns(i)) for i, pin in read.items()):
         return None
+    new = [f"{stream}.{name}" for stream, names_ in added.items() for name in names_]
+    gone = sorted(known.keys() - node.parts.keys())
+    said = {"new": new, "gone": gone}
     plan = BatchPlan(
         node,
         lake.uri(node.id),
         before,
         EXTEND,
-        _summary(added, sorted(known.keys() - node.parts.keys())),
+        "; ".join(f"{what}: {', '.join(some)}" for what, some in said.items() if some),
         pins=pins,
         frontier=frontier,
         size=sum((table_size(lake.uri(i), p.version) for i, p in read.items()), FeedSize()),
@@ -158,9 +161,3 @@ def _frontier(lake: LakeLayout, input_id: str) -> Mapping[str, int]:
     now = head(lake.uri(input_id))
     assert now is not None
     return frontier_of(lake, input_id, now)
-
-
-def _summary(added: AddedAggregates, gone: list[str]) -> str:
-    new = [f"{stream}.{name}" for stream, names_ in added.items() for name in names_]
-    said = [f"new: {', '.join(new)}"] if new else []
-    return "; ".join([*said, *([f"gone: {', '.join(gone)}"] if gone else [])])

@@ -5,7 +5,7 @@ is computed, or its type is not exact, the state must be small.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import reduce
 
 import pyarrow as pa
@@ -105,7 +105,10 @@ def _rows(
         return None
     where, bounds = _among(wanted)
     if horizon and now is not None:
-        expired = _is_expired(horizon, now, arrow_schema(searched.uri, searched.version))
+        keep, end = horizon.retention.keep, arrow_schema(searched.uri, searched.version)
+        slack = MONTHS_DIFFER if keep.months else timedelta(0)
+        last = pa.scalar(keep.before(now) + slack, end.field(windows.END).type)
+        expired = pc.field(windows.END) <= last
         where, bounds = where | expired, None if bounds is None else bounds | expired
     return read_few(searched.uri, searched.version, most, where=where, bounds=bounds)
 
@@ -154,12 +157,6 @@ def _among(values: WantedValues) -> ReadCondition:
 
 def _all(conditions: Iterable[pc.Expression]) -> pc.Expression:
     return reduce(lambda a, b: a & b, conditions)
-
-
-def _is_expired(horizon: Horizon, now: datetime, stored: pa.Schema) -> pc.Expression:
-    slack = MONTHS_DIFFER if horizon.retention.keep.months else timedelta(0)
-    last = pa.scalar(horizon.retention.keep.before(now) + slack, stored.field(windows.END).type)
-    return pc.field(windows.END) <= last
 
 
 def _values(

@@ -284,18 +284,17 @@ def _read_bound(spec: exp.Expression, which: str, text: str, kind: str) -> tuple
         return 0, "CURRENT ROW"
     if str(value).upper() == "UNBOUNDED":
         return sign * math.inf, f"UNBOUNDED {side}"
-    distance = _count_rows(value) if kind == "ROWS" else _read_distance(value)
+    if kind == "RANGE":
+        distance = _read_distance(value)
+    else:
+        is_whole = isinstance(value, exp.Literal) and not value.is_string and value.name.isdigit()
+        distance = int(value.name) if is_whole and int(value.name) <= MOST else None
     if distance is None:
         what = (
             "not a number of rows" if kind == "ROWS" else "neither a number nor INTERVAL '7' DAYS"
         )
         raise ValueError(f"{text!r}: {syntax.render(value)} is {what}")
     return sign * distance, f"{syntax.render(value)} {side}"
-
-
-def _count_rows(value: syntax.Tree) -> int | None:
-    is_whole = isinstance(value, exp.Literal) and not value.is_string and value.name.isdigit()
-    return int(value.name) if is_whole and int(value.name) <= MOST else None
 
 
 def _read_distance(value: syntax.Tree) -> float | None:

@@ -43,10 +43,12 @@ def leaders(ranking: Ranking, found: Sequence[Group], measure: str, why: Address
     hidden = {*ranking.partition_columns, ranking.spec.rank, measure, *WINDOW}
     for key, rows in sorted(largest, key=lambda one: str(one[0])):
         most = max(abs(_size(row, measure)) for _, row in rows)
-        bars = [
-            _bar(rank, row, measure, most, _label(row, hidden, _names(ranking, rank, row), why))
-            for rank, row in rows
-        ]
+        bars = []
+        for rank, row in rows:
+            number = _number(row.get(measure))
+            share = round(abs(number) / most, 4) if number is not None and most else None
+            label = _label(row, hidden, _names(ranking, rank, row), why)
+            bars.append(Bar(rank, label, _text(row.get(measure) if measure else ""), share))
         yield Bars(", ".join(_text(value) for value in key) or "all", bars)
 
 
@@ -68,12 +70,6 @@ def _flat(ranks: Mapping[int, Any]) -> Iterator[tuple[int, Row]]:
 
 def _size(row: Row, measure: str) -> float:
     return _number(row.get(measure)) or 0.0
-
-
-def _bar(rank: int, row: Row, measure: str, most: float, label: Text) -> Bar:
-    number = _number(row.get(measure))
-    share = round(abs(number) / most, 4) if number is not None and most else None
-    return Bar(rank, label, _text(row.get(measure) if measure else ""), share)
 
 
 def _label(row: Row, hidden: Collection[str | None], names: WhyOptions, why: Address) -> Text:
