@@ -30,10 +30,44 @@ from sluice.engine.query.operator import (
     within,
 )
 from sluice.kinds.cogroup.aggregates.accumulator import Accumulator
-from sluice.kinds.cogroup.aggregates.by_name import accumulator_of
+from sluice.kinds.cogroup.aggregates.collected import (
+    Bound,
+    Collected,
+    CountDistinct,
+    End,
+    Frequent,
+    Listed,
+)
+from sluice.kinds.cogroup.aggregates.own import Own
+from sluice.kinds.cogroup.aggregates.sketches import DistinctSketch, QuantileSketch
+from sluice.kinds.cogroup.aggregates.statistics import HigherMoments, Mode, Percentile, Spread
+from sluice.kinds.cogroup.aggregates.sums import Count, RoundedSum, Sum, Truth
 from sluice.kinds.cogroup.spec import Cogroup, Stream
 
 STREAM = "_stream"
+ACCUMULATORS: Mapping[str, type[Accumulator]] = {
+    "count": Count,
+    "sum": Sum,
+    "avg": Sum,
+    "approx_sum": RoundedSum,
+    "approx_avg": RoundedSum,
+    "bool_or": Truth,
+    "bool_and": Truth,
+    "min": Bound,
+    "max": Bound,
+    "first": End,
+    "last": End,
+    "collect_list": Listed,
+    "collect_set": Collected,
+    "count_distinct": CountDistinct,
+    "approx_count_distinct": DistinctSketch,
+    "approx_percentile": QuantileSketch,
+    "approx_top_k": Frequent,
+    "mode": Mode,
+    **dict.fromkeys(("median", "percentile"), Percentile),
+    **dict.fromkeys(("var_pop", "var_samp", "stddev_pop", "stddev_samp"), Spread),
+    **dict.fromkeys(("skewness", "kurtosis"), HigherMoments),
+}
 
 
 class CogroupState(Operator):
@@ -97,13 +131,13 @@ class CogroupState(Operator):
     @cached_property
     def accumulators(self) -> tuple[Accumulator, ...]:
         """Accumulators of every aggregate of every stream, in order."""
-        return tuple(
-            accumulator_of(
-                name, column, stream.in_order(aggregate), self._tables[self._of_stream[name]].key
-            )
-            for name, stream in self.spec.streams.items()
-            for column, aggregate in stream.aggregates.items()
-        )
+        found = list[Accumulator]()
+        for name, stream in self.spec.streams.items():
+            ties = self._tables[self._of_stream[name]].key
+            for column, aggregate in stream.aggregates.items():
+                kind = Own if aggregate.is_python else ACCUMULATORS[aggregate.function]
+                found.append(kind(name, column, stream.in_order(aggregate), ties))
+        return tuple(found)
 
     def agreements(self, output: StructType) -> Mapping[str, ColumnEquality]:
         return {
