@@ -16,7 +16,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
-from sluice.changes.feed_columns import CHANGE_TYPE, COMES
+from sluice.language.names import CHANGE_TYPE, COMES
 
 T = TypeVar("T")
 WEIGHT = "_sluice_weight"

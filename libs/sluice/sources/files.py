@@ -25,7 +25,6 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
 from sluice.changes.diff import CHANGE
-from sluice.changes.feed_columns import CHANGE_TYPE, COMMIT_VERSION
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.continuity import as_of, is_past
@@ -43,7 +42,7 @@ from sluice.engine.batch_report import BatchReport
 from sluice.engine.context import Context
 from sluice.errors import HistoryLost, UsageError
 from sluice.language.interval import Interval
-from sluice.language.names import ARRIVALS, internal
+from sluice.language.names import ARRIVALS, CHANGE_TYPE, COMMIT_VERSION, internal
 from sluice.sources.delivery import Delivery, check_presence, plan_delivery
 from sluice.sources.origins import FileOrigin, check_source
 from sluice.sources.replacement import (

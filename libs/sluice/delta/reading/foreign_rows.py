@@ -14,7 +14,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructType
 
-from sluice.changes.feed_columns import CHANGE_TYPE
 from sluice.declare.stores import takes_spark
 from sluice.delta.log.actions import WeightedFiles
 from sluice.delta.log.files import active_files, table_size
@@ -24,6 +23,7 @@ from sluice.delta.reading.live import change_data, live_rows, rows_of_files
 from sluice.delta.reading.local import is_bare, plain, spark_schema
 from sluice.errors import UsageError
 from sluice.interpreter.refusals import UnsupportedLocally, is_here
+from sluice.language.names import CHANGE_TYPE
 from sluice.limits import Limits
 
 ELSEWHERE = re.compile("[a-z0-9]+:/")  # how the path of a file of another, cloned table begins

@@ -18,7 +18,6 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from sluice.changes.diff import arrivals, as_inserts, departures, diff, insertions, net, weigh
-from sluice.changes.feed_columns import OF_FEED
 from sluice.delta.log.files import FeedSize, not_before, table_size
 from sluice.delta.log.position import Pin
 from sluice.delta.places.lake_layout import LakeLayout
@@ -31,6 +30,7 @@ from sluice.engine.computing.rows import GroupColumns, Picked, bounds_of, pick
 from sluice.engine.context import Context
 from sluice.engine.query.operator import InputRows, Maintained, Operator, names, union, within
 from sluice.engine.query.windows import Horizon, late_of_change, latest_time
+from sluice.language.names import OF_FEED
 from sluice.language.wall_clock import EPOCH
 from sluice.spark.session import Spark
 

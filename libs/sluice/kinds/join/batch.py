@@ -10,7 +10,6 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from sluice.changes.diff import arrivals, departures, diff, insertions
-from sluice.changes.feed_columns import CHANGE_TYPE
 from sluice.declare.meaning import definition
 from sluice.declare.table import Graph, Table
 from sluice.delta.log.files import FeedSize, table_size
@@ -26,6 +25,7 @@ from sluice.engine.planning.nodes import Node
 from sluice.engine.query.operator import InputRows, names, within
 from sluice.kinds.join.operator import JoinedRows
 from sluice.kinds.join.spec import EquiJoin
+from sluice.language.names import CHANGE_TYPE
 
 COUNT = "_count"
 MULTIPLIED_ROWS = 1_000_000  # that one value gives in one batch; of more, the report warns

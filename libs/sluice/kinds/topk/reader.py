@@ -7,12 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from sluice.changes.feed_columns import COMMIT_VERSION
 from sluice.declare.table import Table
 from sluice.errors import UsageError
 from sluice.kinds.topk.spec import TopK
 from sluice.language.expression import SortKey
-from sluice.language.names import Row, unknown
+from sluice.language.names import COMMIT_VERSION, Row, unknown
 from sluice.read.changelog import Changelog
 from sluice.read.conditions.key_order import KeyColumns, KeyOrder, KeyRange, only
 from sluice.read.conditions.values import from_text, values_of_columns
