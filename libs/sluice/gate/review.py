@@ -168,10 +168,6 @@ def _is_flag(value: Any) -> bool:
     return isinstance(value, bool)
 
 
-def _are_several(value: Any) -> bool:
-    return isinstance(value, list) and len(value) > 1 and all(map(_is_text, value))
-
-
 def _are_values(value: Any) -> bool:
     is_list = isinstance(value, list) and bool(value)
     return is_list and (all(map(_is_text, value)) or all(map(_is_number, value)))
@@ -194,7 +190,11 @@ ARGUMENTS: Mapping[str, tuple[Mapping[str, Test], Mapping[str, Test]]] = {
     "expect_column_values_to_match_regex": ({**_COLUMN, "regex": _is_text}, _MOSTLY),
     "expect_column_values_to_not_match_regex": ({**_COLUMN, "regex": _is_text}, _MOSTLY),
     "expect_compound_columns_to_be_unique": (
-        {"column_list": _are_several},
+        {
+            "column_list": lambda value: (
+                isinstance(value, list) and len(value) > 1 and all(map(_is_text, value))
+            )
+        },
         _MOSTLY,
     ),
     "expect_column_min_to_be_between": (_COLUMN, _between(_is_number)),

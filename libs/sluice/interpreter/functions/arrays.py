@@ -324,10 +324,6 @@ def _contains_key(arguments: list[Value]) -> Value:
     return each(BOOLEAN, lambda v, x: any(equal(k, x) for k, _ in v), items, key)
 
 
-def _entries(items: T.MapType) -> T.DataType:
-    return T.ArrayType(T.StructType().add("key", items.keyType).add("value", items.valueType))
-
-
 def _length(column: pa.Array) -> pa.Array | None:
     return None if pa.types.is_map(column.type) else pc.list_value_length(column)
 
@@ -381,7 +377,11 @@ ARRAYS: Mapping[str, Function] = name_each(
         "arrays_overlap": partial(_as_sets, BOOLEAN, _overlap),
         "map": _map,
         "map_contains_key": _contains_key,
-        "map_entries": ("map", _entries, lambda v: v),
+        "map_entries": (
+            "map",
+            lambda m: T.ArrayType(T.StructType().add("key", m.keyType).add("value", m.valueType)),
+            lambda v: v,
+        ),
         "map_from_arrays": _from_arrays,
         "map_from_entries": _from_entries,
         "map_keys": ("map", lambda m: T.ArrayType(m.keyType), lambda v: tuple(k for k, _ in v)),

@@ -88,11 +88,6 @@ def _extract_all(pattern: re.Pattern[str], number: int, value: str) -> tuple[str
     return tuple(found[number] or "" for found in pattern.finditer(value))
 
 
-def _first(pattern: re.Pattern[str], value: str) -> str | None:
-    found = pattern.search(value)
-    return (found[0] or None) if found else None
-
-
 def _replace(arguments: list[Value]) -> Value:
     value, pattern, other = arguments
     new = other.literal
@@ -137,7 +132,9 @@ PATTERNS: Mapping[str, Function] = name_each(
         "regexp_extract": partial(_by_pattern, STRING, portable, _extract),
         "regexp_extract_all": partial(_by_pattern, T.ArrayType(STRING), _divider, _extract_all),
         "regexp_count": partial(_by_pattern, INT, _divider, lambda p, v: len([*p.finditer(v)])),
-        "regexp_substr": partial(_by_pattern, STRING, portable, _first),
+        "regexp_substr": partial(
+            _by_pattern, STRING, portable, lambda p, v: (p.search(v) or [""])[0] or None
+        ),
         "regexp_replace": _replace,
         "split": _split_by_pattern,
     }

@@ -185,11 +185,6 @@ def _split_part(v: str, separator: str, n: int) -> str:
     return parts[n - 1] if n > 0 else parts[n]
 
 
-def _find_in_set(v: str, of: str) -> int:
-    parts = of.split(",")
-    return parts.index(v) + 1 if v in parts else 0
-
-
 def _size(value: str | bytes) -> int:
     return len(value.encode() if isinstance(value, str) else value)
 
@@ -217,7 +212,11 @@ STRINGS: Mapping[str, Function] = name_each(
             of_ascii(lambda c, part: pc.add(pc.find_substring(c, part), pa.scalar(1, pa.int32()))),
         ),
         "locate position": _locate,
-        "find_in_set": ("text text", INT, _find_in_set),
+        "find_in_set": (
+            "text text",
+            INT,
+            lambda v, of: of.split(",").index(v) + 1 if v in of.split(",") else 0,
+        ),
         "replace": (
             "text text text?",
             STRING,

@@ -103,8 +103,10 @@ def _extension(
     frontier = oldest([before.position.frontier, *more])
     part = state.only(added, added) if added else None
     read = {i: pins[i] for i in (part.inputs if part else ())}
-    if part and not all(_has(lake.uri(i), pin, part.columns(i)) for i, pin in read.items()):
-        return None
+    for i, pin in read.items():  # versions that can be read, and had the columns
+        at, wanted = (lake.uri(i), pin.version), {*(part.columns(i) if part else ())}
+        if not is_readable(*at) or not wanted <= {*arrow_schema(*at).names}:
+            return None
     new = [f"{stream}.{name}" for stream, names_ in added.items() for name in names_]
     gone = sorted(known.keys() - node.parts.keys())
     said = {"new": new, "gone": gone}
@@ -150,11 +152,6 @@ def _goes_on(state: CogroupState, lake: LakeLayout, input_id: str, pin: Pin, now
     except HistoryLost:
         return False
     return True
-
-
-def _has(uri: str, pin: Pin, columns: tuple[str, ...]) -> bool:
-    """True if that version of an input can be read, and had these columns."""
-    return is_readable(uri, pin.version) and {*columns} <= {*arrow_schema(uri, pin.version).names}
 
 
 def _frontier(lake: LakeLayout, input_id: str) -> Mapping[str, int]:

@@ -239,7 +239,9 @@ def recompute_by_batch(
     for references, batches in _batches_by_references(batch.plan.uri).items():
         at = replace(batch.plan, references=dict(references)).looked_up
         dimensions = references_at(batch.session, batch.context, operator, at)
-        mine = rows.where(balance(Column.__or__, [*map(_is_of_batch, batches)])).select(*joined)
+        number = F.col(BATCH)  # of a rebuild, also rows that were right already
+        own = [number <= b.batch if b.kind == REBUILD else number == b.batch for b in batches]
+        mine = rows.where(balance(Column.__or__, own)).select(*joined)
         found = within(prepared, mine, operator.key)
         present.append(operator.combine({operator.facts.id: found}, dimensions))
         missing.append(operator.combine({operator.facts.id: absent}, dimensions))
@@ -262,15 +264,6 @@ def _batches_by_references(uri: str) -> dict[tuple[tuple[str, Pin], ...], list[P
         if position.kind == REBUILD:
             break
     return found
-
-
-def _is_of_batch(position: Position) -> Column:
-    """Return a condition for the rows that a batch joined.
-
-    For a rebuild, it includes the rows that were already right.
-    """
-    number = F.col(BATCH)
-    return number <= position.batch if position.kind == REBUILD else number == position.batch
 
 
 def nodes(table: Table, graph: Graph) -> tuple[Node, ...]:
