@@ -72,7 +72,6 @@ def check_compared(declared: Mapping[str, Declaration], mistakes: Mistakes) -> N
 
 __all__ = ["AirflowSettings", "Pipeline", "Project", "QualitySettings", "SparkSettings", "load"]
 
-
 LEFT_OUT = "these parts of spark-pipelines projects are left out; the rest runs"
 MANY_TABLES = 8  # from here on, loading takes longer than the cache
 

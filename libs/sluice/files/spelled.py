@@ -302,7 +302,6 @@ _OTHERS = {
     "BINARY": _base64,
 }
 
-
 REPLACEMENT = "\ufffd"  # a decoder's replacement for bytes outside its encoding
 VALUE = "_sluice_value_"
 

@@ -9,7 +9,6 @@ from pydantic import AfterValidator, WithJsonSchema
 
 Row = dict[str, Any]
 
-
 INTERVAL = "_sluice_interval"  # start of the interval that delivered a row; in quarantine, too
 ID = "_sluice_id"  # identity of a delivered row within its interval
 BATCH = "_sluice_batch"  # number of the batch that looked a row's values up
@@ -23,7 +22,6 @@ COMMIT_TIMESTAMP = "_commit_timestamp"
 OF_FEED = (CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP)  # none of the table's own
 COMES = ("insert", "update_postimage")
 GOES = ("delete", "update_preimage")
-
 
 STATE = "state"  # state of a kind beyond the visible rows
 DELIVERIES = "deliveries"  # every delivered row, by interval

@@ -32,7 +32,6 @@ ATTEMPTS = 10
 RETENTION_HOURS = 7 * 24
 PROPERTIES = {"delta.enableExpiredLogCleanup": "false", **CHECKPOINTS}
 
-
 Filter = tuple[str, str, Any]
 TableEdit = Callable[[pa.Table], pa.Table]
 T = TypeVar("T")

@@ -45,7 +45,6 @@ from sluice.language.wall_clock import Duration
 
 FROM, TO, CURRENT = COLUMNS = ("valid_from", "valid_to", "is_current")
 
-
 InputRows = Mapping[str, DataFrame]
 ColumnEquality = Callable[[Column, Column], Column]
 
@@ -119,9 +118,9 @@ class Operator(ABC):
         """
         return ()
 
-    @abstractmethod
     def prepare(self, name: str, rows: DataFrame) -> DataFrame:
         """Return each row with its group; other columns of `rows` (a weight) are passed on."""
+        return rows
 
     @abstractmethod
     def combine(self, prepared: InputRows, references: InputRows) -> DataFrame:

@@ -127,7 +127,6 @@ SINGLE: Mapping[str, Callable[[Kwargs], RowTest]] = {
     ),
 }
 
-
 BOTH = "both_values_are_missing"
 
 
@@ -203,7 +202,6 @@ RELATIONS: Mapping[str, Callable[[Kwargs], RowTest]] = {
     "expect_multicolumn_values_to_be_equal": _all_equal,
     "expect_select_column_values_to_be_unique_within_record": _all_different,
 }
-
 
 EVERY_ROW = "true"
 COMPILED: Mapping[str, Callable[[Kwargs], RowTest]] = {**SINGLE, **RELATIONS}

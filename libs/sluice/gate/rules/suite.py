@@ -101,7 +101,6 @@ AGGREGATES: Mapping[str, str] = {
     ),
 }
 
-
 UNIQUE_ROWS = ("expect_column_values_to_be_unique", "expect_compound_columns_to_be_unique")
 DISTINCT_COUNT = "expect_column_unique_value_count_to_be_between"
 DISTINCT_SHARE = "expect_column_proportion_of_unique_values_to_be_between"

@@ -154,7 +154,6 @@ TIME_PATTERNS: Mapping[str, Function] = {
     "try_to_timestamp": partial(_read_by_pattern, TIMESTAMP, is_try=True),
 }
 
-
 _MOST = 2**63
 YEAR_0 = range(1 - 366 - FIRST_DAY, 1 - FIRST_DAY)  # days without a date in Python
 _MONTHS = {"month": 1, "quarter": 3, "year": 12}

@@ -23,7 +23,6 @@ BROKEN = "_broken"  # the streams to recompute
 WAS = "_was"  # the group's old row, null if it had none
 _NOW = "_now"
 
-
 _SHOWN = "_shown"
 
 
@@ -125,9 +124,6 @@ class CogroupView(Operator):
 
     def columns(self, name: str) -> tuple[str, ...]:
         return ()
-
-    def prepare(self, name: str, rows: DataFrame) -> DataFrame:
-        return rows
 
     def combine(self, prepared: InputRows, references: InputRows) -> DataFrame:
         return self._show(prepared[self.inputs[0]], is_whole=True)

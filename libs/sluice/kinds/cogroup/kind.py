@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from sluice.read.naming import Given, NamingOption
     from sluice.read.ordered.keyed import KeyedTable
 
-
 LARGEST: Mapping[str, int] = {
     "TINYINT": 2**7 - 1,
     "SMALLINT": 2**15 - 1,

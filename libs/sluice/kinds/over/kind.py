@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from sluice.declare.table import Graph
     from sluice.engine.planning.nodes import Node
 
-
 INEXACT = "{} depends on the order of ties; write OVER (w ROWS UNBOUNDED PRECEDING)"
 
 

@@ -41,7 +41,6 @@ LATER = "_later"  # placeholder for values that are joined to groups
 FROM_THE_START = ("first_value", "first", "any_value")
 SETS = (exp.GroupingSets, exp.Rollup, exp.Cube)
 
-
 VALUE = "value"
 
 

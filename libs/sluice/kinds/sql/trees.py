@@ -11,7 +11,6 @@ from sluice.language.syntax import AGGREGATES, Tree
 
 _ATOMS = (exp.Column, exp.Literal, exp.Anonymous, exp.Cast, exp.Paren, exp.Boolean, exp.Null)
 
-
 CALLED_WITH = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)
 
 

@@ -43,7 +43,6 @@ COMPLETE, NEEDED = "_complete", "_needed"
 LAST = "_last"
 PARTS = 64  # of a global ranking, each limited separately
 
-
 LIMIT = "_limit"
 LARGEST_LIMIT = 2**31 - 1  # ranks are INT; with headroom and offset it still fits a BIGINT
 HEADROOM = 10
@@ -184,9 +183,6 @@ class TopKView(Operator):
 
     def columns(self, name: str) -> tuple[str, ...]:
         return self.ranking.prepared
-
-    def prepare(self, name: str, rows: DataFrame) -> DataFrame:
-        return rows
 
     def combine(self, prepared: InputRows, references: InputRows) -> DataFrame:
         ranked = prepared[self.inputs[0]].selectExpr("*", f"{self.ranking.rank()} AS {RANK}")

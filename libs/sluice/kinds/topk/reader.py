@@ -23,7 +23,6 @@ PartitionValue = Any  # one column's value, or a tuple for several columns
 Ranks = dict[int, Row] | dict[int, list[Row]]
 UNNAMED = "rank"  # the rank's column for views without one
 
-
 NAMING_OPTIONS = {"rank": NamingOption(int, "N", "Rank of the row in its --partition.")}
 
 

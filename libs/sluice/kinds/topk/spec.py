@@ -27,7 +27,6 @@ from sluice.language.names import WRITTEN_NAME, Name, check_name
 RankFunction = Literal["row_number", "rank", "dense_rank"]
 StrategyName = Literal["append", "update", "retract", "full"]
 
-
 DIGITS = {"type": "string", "pattern": r"^0*[1-9]\d*$"}
 OWN = re.compile(r"\s*([A-Za-z_][\w.]*:[A-Za-z_]\w*)\s*(\(.*)", re.DOTALL)
 

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from sluice.read.naming import Given, NamingOption
     from sluice.read.ordered.keyed import KeyedTable, KeyValues
 
-
 NESTED = ("ARRAY", "STRUCT")
 USELESS = "`sequence` chooses one of two rows; with `duplicates` both are kept: drop one"
 

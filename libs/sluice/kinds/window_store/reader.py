@@ -36,7 +36,6 @@ EVENT_TIME, END = "window_start", "window_end"
 KEYS = ("key", "key_from", "key_to")
 Time = datetime | str
 
-
 NAMING_OPTIONS = {"time": TIME}
 NEWEST = 12
 

@@ -210,7 +210,6 @@ _PARSER = json.JSONDecoder(
     object_pairs_hook=_refuse_repeated, parse_float=Number, parse_int=Number, parse_constant=Number
 )
 
-
 LOOKED_AT = 8  # messages that show how columns are written
 _LOOK = msgspec.json.Decoder(list[dict[str, Any]])
 _EXPONENT = re.compile(rb"[0-9][eE]|NaN|Inf")
