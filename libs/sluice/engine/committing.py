@@ -254,11 +254,7 @@ def _replace(
 
 
 def _local(
-    session: SparkSession,
-    context: Context,
-    target: Target,
-    rows: pa.Table,
-    position: Position,
+    session: SparkSession, context: Context, target: Target, rows: pa.Table, position: Position
 ) -> Committed:
     """Commit rows held in this process, to an existing table."""
     assert target.before is not None

@@ -307,12 +307,7 @@ VALUE = "_sluice_value_"
 
 
 def of_texts(
-    rows: DataFrame,
-    spec: Declared,
-    texts: Texts,
-    *,
-    reason: str,
-    values: Collection[str] = (),
+    rows: DataFrame, spec: Declared, texts: Texts, *, reason: str, values: Collection[str] = ()
 ) -> DataFrame:
     """Return the declared columns in their types, and conversion.OWN.
 

@@ -42,9 +42,7 @@ def load() -> Any:
 
 
 def validate(
-    rows: "DataFrame",
-    expectations: Sequence[Expectation],
-    result_format: str | Json = "SUMMARY",
+    rows: "DataFrame", expectations: Sequence[Expectation], result_format: str | Json = "SUMMARY"
 ) -> tuple[ExpectationOutcome, ...]:
     """Return each expectation's outcome on `rows`, by GX on Spark: several Spark jobs each."""
     if not expectations:

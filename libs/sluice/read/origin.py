@@ -73,8 +73,7 @@ def origin(changelog: Changelog, row: KeyRange, when: str | None = None) -> Orig
             return Origin(commit, before, after, tuple(_reads(changelog, commit)))
     if oldest > 0:
         raise HistoryLost(
-            f"the log of {table.name!r} begins at version {oldest}, after the change",
-            hint=hint,
+            f"the log of {table.name!r} begins at version {oldest}, after the change", hint=hint
         )
     return None
 

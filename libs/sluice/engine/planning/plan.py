@@ -166,10 +166,7 @@ NOTHING = Position(batch=0, attempt="", kind="")  # position of a table to be bu
 
 
 def plan_batch(
-    node: Node,
-    lake: LakeLayout,
-    graph: Graph,
-    pins: Mapping[str, int] | None = None,
+    node: Node, lake: LakeLayout, graph: Graph, pins: Mapping[str, int] | None = None
 ) -> BatchPlan:
     """Plan the next batch of `node`. `pins`: the oldest versions of dimensions allowed.
 
@@ -291,11 +288,7 @@ def _plan(
 
 
 def _following(
-    node: Node,
-    plan: BatchPlan,
-    heads: Mapping[str, Head],
-    recorded: Pins,
-    lake: LakeLayout,
+    node: Node, plan: BatchPlan, heads: Mapping[str, Head], recorded: Pins, lake: LakeLayout
 ) -> BatchPlan:
     """Plan how the table follows its inputs' feeds from its position."""
     known = ((i, pin) for i, pin in plan.pins.items() if i in recorded)

@@ -108,9 +108,7 @@ SINGLE: Mapping[str, Callable[[Kwargs], RowTest]] = {
     "expect_column_values_to_be_in_set": _in_set,
     "expect_column_values_to_not_be_in_set": _not_in_set,
     "expect_column_value_lengths_to_be_between": lambda kwargs: _of_column(
-        kwargs,
-        lambda c: bounds(f"length({c})", kwargs),
-        f"has a length of {bounds_text(kwargs)}",
+        kwargs, lambda c: bounds(f"length({c})", kwargs), f"has a length of {bounds_text(kwargs)}"
     ),
     "expect_column_value_lengths_to_equal": lambda kwargs: _of_column(
         kwargs,

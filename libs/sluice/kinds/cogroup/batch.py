@@ -232,10 +232,7 @@ def count_late(state: CogroupState, groups: DataFrame, alive: Column) -> DataFra
 
 
 def count_late_in_sessions(
-    state: CogroupState,
-    prepared: Iterable[DataFrame],
-    current: Iterable[DataFrame],
-    alive: Column,
+    state: CogroupState, prepared: Iterable[DataFrame], current: Iterable[DataFrame], alive: Column
 ) -> DataFrame:
     """Count late rows of a change to sessions; their bounds depend on the rows now (`current`)."""
     columns = names((*state.spec.key, windows.TIME, windows.END))

@@ -43,9 +43,7 @@ def merge_change(state: CogroupState, old: DataFrame, change: DataFrame) -> Data
     )
     settled = {
         a: a.settle(
-            _state(a) if pairs[a.name][0] is not None else None,
-            delta(a),
-            types[delta_name(a)],
+            _state(a) if pairs[a.name][0] is not None else None, delta(a), types[delta_name(a)]
         )
         for a in touched
     }

@@ -13,12 +13,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from sluice.delta.reading.found import WantedValues
-from sluice.delta.reading.local import (
-    arrow_schema,
-    handed_over,
-    read_feed,
-    read_few,
-)
+from sluice.delta.reading.local import arrow_schema, handed_over, read_feed, read_few
 from sluice.delta.reading.searched_version import SearchedVersion, is_exact
 from sluice.delta.reading.spark_reads import snapshot
 from sluice.engine.computing.batch import Batch

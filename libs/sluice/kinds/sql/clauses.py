@@ -304,10 +304,7 @@ def _compare(
     """
     both_sides = []
     for which, side in enumerate(sides):
-        marks = {
-            "in_left": exp.Literal.number(1 - which),
-            "in_right": exp.Literal.number(which),
-        }
+        marks = {"in_left": exp.Literal.number(1 - which), "in_right": exp.Literal.number(which)}
         both_sides.append(QueryRows(side.source, {**side.columns, **marks}, side.where))
     together = chain.store(_unite(chain, both_sides))
     keys = {n: together.columns[n] for n in sides[0].columns}
@@ -316,10 +313,7 @@ def _compare(
         for n in ("in_left", "in_right")
     }
     source = Grouped(
-        together.source,
-        together.where,
-        {f"k{i}": t for i, t in enumerate(keys.values())},
-        counts,
+        together.source, together.where, {f"k{i}": t for i, t in enumerate(keys.values())}, counts
     )
     shown = {n: exp.column(f"k{i}") for i, n in enumerate(keys)}
     if not is_distinct:

@@ -200,11 +200,7 @@ def ranking(lake: Lake, name: str, *, version: int | None = None) -> Ranking:
 
 
 def top(
-    lake: Lake,
-    name: str,
-    partition: Mapping[str, Any] | None = None,
-    *,
-    version: int | None = None,
+    lake: Lake, name: str, partition: Mapping[str, Any] | None = None, *, version: int | None = None
 ) -> Ranks | dict[PartitionValue, Ranks]:
     """Return the map rank -> row of one partition, or partition -> rank -> row."""
     return ranking(lake, name, version=version).top(partition)

@@ -9,13 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import (
-    Field,
-    PlainValidator,
-    WithJsonSchema,
-    field_validator,
-    model_validator,
-)
+from pydantic import Field, PlainValidator, WithJsonSchema, field_validator, model_validator
 from sqlglot import exp
 
 from sluice.declare.document import Where

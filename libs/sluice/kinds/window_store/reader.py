@@ -100,12 +100,7 @@ class ReadOnlyWindowStore:
         return tuple(dict.fromkeys((EVENT_TIME, *self.key_names, *self.table.identity)))
 
     def fetch(
-        self,
-        *,
-        key: Key = None,
-        key_from: Key = None,
-        key_to: Key = None,
-        **times: Unpack[Times],
+        self, *, key: Key = None, key_from: Key = None, key_to: Key = None, **times: Unpack[Times]
     ) -> Rows:
         """Return the rows of one key, or of a range of keys, by window start.
 

@@ -15,14 +15,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 import pyarrow.json as pj
-from pyspark.sql.types import (
-    BooleanType,
-    DataType,
-    DecimalType,
-    DoubleType,
-    IntegralType,
-    LongType,
-)
+from pyspark.sql.types import BooleanType, DataType, DecimalType, DoubleType, IntegralType, LongType
 
 from sluice.interpreter.values.arrow_conversion import arrow_type
 from sluice.sources.kafka.formats.debezium import VALUES, Changes, ConnectType, Envelope
