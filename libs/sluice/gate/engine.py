@@ -20,8 +20,7 @@ from sluice.declare.expectation import Expectation
 from sluice.extras import require
 from sluice.gate.outcomes.history import newest
 from sluice.gate.outcomes.results import ExpectationOutcome, Json, config
-from sluice.gate.rules.other_table import SUM
-from sluice.gate.rules.suite import words
+from sluice.gate.rules.suite import SUM, words
 from sluice.language.expression import Expression
 from sluice.language.names import Row
 

@@ -34,7 +34,7 @@ from typing import Any
 from sluice.cache import cache_folder
 from sluice.declare.expectation import Expectation
 from sluice.extras import is_installed
-from sluice.gate.rules import other_table, suite
+from sluice.gate.rules import suite
 from sluice.gate.rules.suite import COMPILERS, refusals
 from sluice.language.expression import Expression
 from sluice.language.names import unknown
@@ -256,8 +256,8 @@ def mistakes(expectation: Expectation, columns: Mapping[str, str]) -> list[str]:
         expectation = suite.at(expectation, NOW)
     except ValueError as error:
         return [str(error)]
-    if expectation.type in other_table.COMPILED:
-        return other_table.mistakes(expectation)
+    if expectation.type in suite.COMPARISONS:
+        return suite.mistakes_of_comparison(expectation)
     values = list(_values(expectation, columns))
     if not is_plain(expectation) and (problems := _answer("mistakes", expectation)):
         return values or problems

@@ -25,7 +25,7 @@ from sluice.delta.log.opened import (
 )
 from sluice.delta.places.delta_rs import open_table, options
 from sluice.delta.places.exclusive import check_exclusive
-from sluice.delta.places.lake_format import note_format
+from sluice.delta.places.lake_layout import note_format
 from sluice.delta.writing.statistics import writer_properties
 
 ATTEMPTS = 10

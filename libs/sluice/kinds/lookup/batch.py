@@ -28,9 +28,15 @@ from sluice.engine.computing.rows import bounds_of, few_of
 from sluice.engine.context import Context
 from sluice.engine.planning.nodes import Node
 from sluice.engine.query.operator import InputRows, names, same, union, within
-from sluice.kinds.lookup.facts import ConcernedFacts, Facts, has_mostly_changed
+from sluice.kinds.lookup.facts import (
+    Broadcast,
+    ConcernedFacts,
+    Facts,
+    broadcast_of,
+    has_mostly_changed,
+    references_at,
+)
 from sluice.kinds.lookup.operator import BUCKET, LookupJoin
-from sluice.kinds.lookup.references import Broadcast, broadcast_of, references_at
 from sluice.kinds.lookup.spec import Join, Lookup
 from sluice.language.names import BATCH
 

@@ -10,11 +10,12 @@ from sluice.declare.document import Where
 from sluice.declare.kind import Kind
 from sluice.declare.resolution import Scope, TableMistakes
 from sluice.declare.table import Table, carried_columns, carried_key, hidden_of
-from sluice.kinds.over.spec import BY, Over
-from sluice.kinds.over.windowed import (
+from sluice.kinds.over.spec import (
+    BY,
     OTHERS,
     RANKS,
     SUMS,
+    Over,
     WindowCall,
     WindowedExpression,
     depends_on_ties,

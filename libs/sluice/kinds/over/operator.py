@@ -16,8 +16,7 @@ from sluice.engine.committing import Kept
 from sluice.engine.computing.batch import Batch
 from sluice.engine.planning.nodes import Node
 from sluice.engine.query.operator import InputRows, Operator, names, passed_on
-from sluice.kinds.over.spec import BY, Over
-from sluice.kinds.over.windowed import ROWS_OF_FRAME, SO_FAR, SUMS, WHOLE, WindowCall
+from sluice.kinds.over.spec import BY, ROWS_OF_FRAME, SO_FAR, SUMS, WHOLE, Over, WindowCall
 
 ALL = "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
 
