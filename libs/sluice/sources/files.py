@@ -89,7 +89,7 @@ class FileStream:
         fresh = [file for file in files if file.uri not in known]
         if not fresh:
             return
-        before = before or self._create(_LISTING)
+        before = before or create(self.uri, _LISTING, Position(0, uuid.uuid4().hex, "create"))
         last = pc.max(noted[ARRIVED]).as_py()
         at = datetime.now(UTC) + timedelta(microseconds=self._behind(last))
         rows = pa.Table.from_pydict(
@@ -101,18 +101,13 @@ class FileStream:
                 CHANGE: ["insert"] * len(fresh),
             }
         )
-        commit_arrow(before, rows, ["path"], self._position(before, run))
+        position = Position(before.next_batch, uuid.uuid4().hex, "arrival", run=run.id)
+        commit_arrow(before, rows, ["path"], position)
 
     def _behind(self, last: datetime | None) -> int:
         """Return the microseconds by which the clock is behind the latest arrival."""
         behind = last + 2 * CUT - datetime.now(UTC) if last else timedelta()
         return max(behind // timedelta(microseconds=1), 0)
-
-    def _create(self, schema: StructType) -> Head:
-        return create(self.uri, schema, Position(0, uuid.uuid4().hex, "create"))
-
-    def _position(self, before: Head, run: Run) -> Position:
-        return Position(before.next_batch, uuid.uuid4().hex, "arrival", run=run.id)
 
 
 def file_of(path: str) -> str:

@@ -12,13 +12,13 @@ from sluice.declare.resolution import Scope, TableMistakes
 from sluice.declare.table import Table, carried_columns, carried_key, hidden_of
 from sluice.kinds.over.spec import (
     BY,
+    EXACT,
     OTHERS,
     RANKS,
     SUMS,
     Over,
     WindowCall,
     WindowedExpression,
-    depends_on_ties,
 )
 from sluice.language.expression import Expression, SortKey
 from sluice.language.typed.inference import aggregate_type, whole_type
@@ -134,7 +134,9 @@ def _type_of_other(call: WindowCall, scope: Scope, mistakes: TableMistakes, *at:
 
 def _check_ties(call: WindowCall, type_: str, mistakes: TableMistakes, *at: str) -> None:
     is_exact = type_ in INTEGERS or base_name(type_) == "DECIMAL"
-    if call.counts_ties and depends_on_ties(call.function, of_exact_numbers=is_exact):
+    # Does the result depend on the order in which the aggregate takes its rows?
+    is_settled = call.function in EXACT or (is_exact and call.function in SUMS)
+    if call.counts_ties and not is_settled:
         of = f" of {type_ or 'an unknown type'}" if call.function in SUMS else ""
         mistakes.add(at, INEXACT.format(f"{call.sql}{of}"))
 

@@ -323,11 +323,6 @@ def arguments_of(function: str) -> tuple[int, int]:
     return _ARGUMENTS.get(function, (0, 0) if function in RANKS else (1, 1))
 
 
-def depends_on_ties(function: str, *, of_exact_numbers: bool) -> bool:
-    """Return whether an aggregate's result depends on the order in which it takes its rows."""
-    return not (function in EXACT or (function in SUMS and of_exact_numbers))
-
-
 BY = "_sluice_by_"  # with a number: a value that the rows of a partition share
 
 OBJECT = {"type": "object", "patternProperties": {WRITTEN_NAME["pattern"]: WRITTEN}}

@@ -55,7 +55,8 @@ class SelectedRows(Operator):
         return met.select(*self._outputs(), *names(tuple(passed_on(rows, self.columns(name)))))
 
     def combine(self, prepared: InputRows, references: InputRows) -> DataFrame:
-        rows = prepared[self.source.id].select(*names(self._names))
+        every = dict.fromkeys((*self.view.columns, *self.key))
+        rows = prepared[self.source.id].select(*names(tuple(every)))
         return rows.distinct() if self.spec.distinct else rows
 
     @property
@@ -74,10 +75,6 @@ class SelectedRows(Operator):
         if array.position:
             found = found.withColumn(array.position, F.col(PLACE_READ))
         return found.withColumn(self.place, F.coalesce(PLACE_READ, F.lit(-1)))
-
-    @property
-    def _names(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys((*self.view.columns, *self.key)))
 
     def _outputs(self) -> list[Column]:
         select = self.spec.select or {}

@@ -138,9 +138,6 @@ class StoreKept(Kept):
     tidied_rows = 100_000  # of a slice without retention; beyond, its time is cut finer
     slice_files = 12  # at which a slice is filed again
 
-    def find_crowded(self, filing: Filing) -> list[Slice]:
-        return [s for s in filing.slices if self._is_crowded(s)]
-
     def find_unsealed(self, filing: Filing) -> list[Slice]:
         """Return older slices that are not one or a few sorted files, because rows came late."""
         by_time = sorted(filing.slices, key=lambda s: in_time(s.number or 0))
