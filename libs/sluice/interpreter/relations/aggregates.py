@@ -355,13 +355,6 @@ def _collect_set(arguments: list[Value]) -> FoldedAggregate:
     return T.ArrayType(arguments[0].type), partial(_each_known, distinct), arguments
 
 
-def _count_if(arguments: list[Value]) -> FoldedAggregate:
-    def counted(columns: Sequence[Values], frames: Frames) -> Values:
-        return _count_known((), frames.keep(true_mask(columns[0])))
-
-    return LONG, counted, [boolean(arguments[0])]
-
-
 def _truth(arguments: list[Value], *, of_all: bool) -> FoldedAggregate:
     def decided(columns: Sequence[Values], frames: Frames) -> Values:
         known = _known(columns, frames)
@@ -401,7 +394,11 @@ AGGREGATES: Mapping[str, Callable[[list[Value]], FoldedAggregate]] = {
     "collect_list": _collect_list,
     "array_agg": _collect_list,
     "collect_set": _collect_set,
-    "count_if": _count_if,
+    "count_if": lambda arguments: (
+        LONG,
+        lambda columns, frames: _count_known((), frames.keep(true_mask(columns[0]))),
+        [boolean(arguments[0])],
+    ),
     "bool_or": partial(_truth, of_all=False),
     "any": partial(_truth, of_all=False),
     "some": partial(_truth, of_all=False),
