@@ -30,10 +30,10 @@ def keep_serving(config: str) -> int:
             story.chapter(f"The same tables over HTTP: {url}/v1/docs")
             for path, query in REQUESTS:
                 parameters = "&".join(f"{name}={value}" for name, value in query)
-                story.say(f"curl '{url}{path}?{parameters}'")
+                story.say(f"\ncurl '{url}{path}?{parameters}'")
                 text = json.dumps(Remote(url).ask(path, query), ensure_ascii=False)
                 story.say(text if len(text) <= LONGEST else f"{text[:LONGEST]} ...")
-            story.say("it answers until Ctrl-C")
+            story.say(f"in a browser: {url}/\nit answers until Ctrl-C")
             return server.wait()
         finally:
             server.terminate()

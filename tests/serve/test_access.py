@@ -10,6 +10,7 @@ from httpx import Response
 from tests.serve.conftest import Visitor
 from tests.support.landed import Landed
 
+from sluice.declare.project import hide_pipelines
 from sluice.errors import UsageError
 from sluice.serve.access import Access
 
@@ -91,6 +92,44 @@ def test_a_token_sees_the_mistakes_of_its_pipelines(copy: Landed, visit: Visitor
     assert 'sluice_pipeline_left_out{pipeline="news"} 1' in ask("/metrics", names["news"]).text
     assert 'sluice_pipeline_left_out{pipeline="shop"} 0' in ask("/metrics", ALL).text
     assert "news" not in ask("/metrics", names["shop"]).text
+
+
+READS_SHOP = """\
+pipeline: news
+schedule: assets
+views:
+  few: {kind: select, from: shop.evnts, select: {id: id}}
+  old: {kind: select, from: shop.events, select: {id: ids}}
+  odd: {kind: select, from: shop.events, selct: {id: id}}
+"""
+
+
+def test_a_mistake_does_not_suggest_what_is_hidden(copy: Landed, visit: Visitor) -> None:
+    (copy.folder / "config" / "pipelines" / "news.yaml").write_text(READS_SHOP)
+    client = visit(ALL, f"{OTHERS} news", of=copy)
+
+    def said(token: str) -> list[str]:
+        found = client.get("/v1/status", headers={"Authorization": f"Bearer {token}"}).json()
+        return [one.removeprefix("pipelines/news.yaml:") for one in found["left_out"]["mistakes"]]
+
+    every, shown = said(ALL), said(OTHERS)
+    assert [one.partition(":")[0] for one in shown] == [one.partition(":")[0] for one in every]
+    assert "did you mean 'shop.events'?" in every[0]
+    assert shown[0] == "4: views.few.from: unknown table 'shop.evnts'"
+    assert "columns are: id, user" in every[1]
+    assert "user" not in shown[1]
+    assert all("sums" not in one and "visits" not in one for one in shown)
+
+
+def test_a_hidden_pipeline_is_named_only_as_the_file_names_it(tmp_path: Path) -> None:
+    file = tmp_path / "news.yaml"
+    file.write_text("from: shop.events")
+    mistake = f"{file}:3: a circle: news.few, shop.events, shop.best, news.few; tables are: x"
+    assert hide_pipelines(mistake, {"shop"}) == (
+        f"{file}:3: a circle: news.few, shop.events, <hidden>, news.few"
+    )
+    for hidden in ({"payroll"}, ()):
+        assert hide_pipelines(mistake, hidden) == mistake
 
 
 FROM_ANOTHER = """

@@ -2,9 +2,11 @@
 
 import csv
 import json
+import shutil
 import sys
 import time
 from collections import Counter
+from html import unescape
 from io import StringIO
 from typing import Any
 
@@ -120,11 +122,57 @@ def test_pages_are_of_one_version_while_batches_commit(
     assert again != expected
 
 
-def test_a_store_that_reads_backward_says_so_in_its_declaration(visit: Visitor) -> None:
-    query = {"key": "a", "from": "2024-02-01", "to": "2024-01-01", "backward_iteration": "true"}
+@pytest.mark.parametrize("said", ["true", "false"])
+def test_a_store_that_reads_backward_says_so_in_its_declaration(visit: Visitor, said: str) -> None:
+    query = {"key": "1", "from": "2024-02-01", "to": "2024-01-01", "backward_iteration": said}
     found = visit().get("/v1/tables/visits/rows", params=query)
     assert found.status_code == 400
     assert "backward_iteration goes with order=key" in found.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("table", "query"),
+    [
+        ("visits", {"from": "2024-01-03", "to": "2024-01-02"}),
+        ("events", {"from": "9", "to": "5", "backward_iteration": "true"}),
+    ],
+)
+def test_reverse_false_is_never_ignored(visit: Visitor, table: str, query: dict[str, str]) -> None:
+    address, client = f"/v1/tables/{table}/rows", visit()
+    rows = client.get(address, params=query).json()["rows"]
+    assert rows
+    ordered = query | {"from": query["to"], "to": query["from"]}
+    assert client.get(address, params={**ordered, "reverse": "false"}).json()["rows"] == rows[::-1]
+    assert client.get(address, params={**query, "reverse": "true"}).json()["rows"] == rows
+    refused = client.get(address, params={**query, "reverse": "false"})
+    assert refused.status_code == 400
+    assert "reverse=false" in refused.json()["error"]["message"]
+    forward = client.get(address, params={**query, "backward_iteration": "false"})
+    assert forward.status_code == 400 if table == "visits" else forward.json()["rows"] == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
+        ("rows?key=%ff", "UTF-8"),
+        ("rows?key=%ed%a0%80", "UTF-8"),
+        ("rows?cursor=", "the cursor is not one of this read"),
+        ("rows?order=none&cursor=", "the cursor is not one of this read"),
+        ("changes?run=%ff", "UTF-8"),
+        ("changes?cursor=", "this is no place in a changelog"),
+        ("changes?format=events&cursor=", "this is no place in a changelog"),
+    ],
+)
+def test_what_is_no_text_or_no_cursor_is_refused(visit: Visitor, asked: str, why: str) -> None:
+    found = visit().get(f"/v1/tables/sums/{asked}")
+    assert found.status_code == 400
+    assert why in found.json()["error"]["message"]
+
+
+def test_texts_are_read_as_utf_8(visit: Visitor) -> None:
+    address = "/v1/tables/sums/rows?key=2&key="
+    encoded = visit().get(f"{address}%C3%A9%26%3D%3F%2F").json()["rows"]
+    assert [row["what"] for row in encoded] == ["é&=?/"]
 
 
 def test_a_new_version_is_seen_at_once(shop: Landed, visit: Visitor) -> None:
@@ -258,6 +306,42 @@ def test_every_state_is_answered(visit: Visitor) -> None:
     assert 'sluice_table_last_batch_seconds{table="shop.best"} ' in metrics
     assert 'sluice_requests_total{route="/v1/plan",code="200"} 1' in metrics
     assert client.get("/healthz").json() == {"status": "ok"}
+
+
+def test_declarations_that_cannot_be_read_are_reported(
+    copy: Landed, visit: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app, "LOOK", 0)
+    every, one = "a" * 20, "b" * 20
+    open_to_all, guarded = visit(of=copy), visit(every, f"{one} shop", of=copy)
+    file = copy.folder / "config" / "pipelines" / "shop.yaml"
+    sound = file.read_text()
+    file.write_text(sound + "views: [}\n")
+    where = f"pipelines/shop.yaml:{len(sound.splitlines()) + 1}: "
+
+    def told(client: TestClient, path: str, token: str = "") -> tuple[int, bool]:
+        """Return the status of an answer, and whether it names the line."""
+        named = {"Authorization": f"Bearer {token}"} if token else {}
+        found = client.get(path, headers=named)
+        assert str(copy.folder) not in found.text
+        if token or client is open_to_all:
+            assert "can't be read" in unescape(found.text) or "healthz" in path
+        return found.status_code, where in unescape(found.text)
+
+    assert told(open_to_all, "/healthz") == told(guarded, "/healthz", every) == (503, True)
+    assert told(guarded, "/healthz", one) == told(guarded, "/healthz") == (503, False)
+    for path in ("/v1/status", "/"):
+        assert told(open_to_all, path) == told(guarded, path, every) == (200, True)
+        assert told(guarded, path, one) == (200, False)
+    assert told(guarded, "/tables/events", one) == (200, False)
+    assert "\nsluice_unread 1\n" in open_to_all.get("/metrics").text
+    assert open_to_all.get("/v1/tables/events/rows?key=7").json()["rows"]
+    file.write_text(sound)
+    assert open_to_all.get("/healthz").json() == {"status": "ok"}
+    assert open_to_all.get("/v1/status").json()["unread"] == []
+    shutil.rmtree(file.parent.parent)
+    gone = open_to_all.get("/healthz")
+    assert (gone.status_code, str(copy.folder) in gone.text) == (503, False)
 
 
 def test_answers_are_described(visit: Visitor, here: Reader) -> None:

@@ -49,6 +49,9 @@ READS: dict[str, Callable[[Any], Any]] = {
     "fetch backward": lambda lake: list(
         lake.window("visits").fetch(time_from="2024-01-03", time_to="2024-01-02", limit=7)
     ),
+    "fetch backward, not reversed": lambda lake: list(
+        lake.window("visits").fetch(time_from="2024-01-03", time_to="2024-01-02", reverse=False)
+    ),
     "fetch_one": lambda lake: lake.window("visits").fetch_one(2, event(1)["at"]),
     "fetch_all": lambda lake: lake.window("visits").fetch_all(time_to="2024-01-01").to_arrow(),
     "store in key order": lambda lake: list(lake.table("visits").all()),
@@ -122,6 +125,8 @@ MISTAKES: dict[str, Callable[[Any], Any]] = {
     "version": lambda lake: lake.table("events", version=77),
     "time": lambda lake: list(lake.window("visits").fetch(time_from="yesterday")),
     "limit": lambda lake: list(lake.table("events").all(limit=-1)),
+    "empty cursor": lambda lake: list(lake.table("events").all(after="")),
+    "empty cursor of a store": lambda lake: list(lake.window("visits").fetch(key=1, after="")),
     "not built": lambda lake: lake.table("events__quarantine"),
 }
 
@@ -133,7 +138,8 @@ def test_a_mistake_is_that_of_open(here: Reader, remote: Remote, read: str) -> N
     with pytest.raises(UsageError) as found:
         MISTAKES[read](remote)
     assert type(found.value) is type(expected.value)
-    if read not in ("argument", "broken condition", "version below 0"):  # of a request
+    of_request = ("argument", "broken condition", "version below 0", "empty cursor")
+    if not read.startswith(of_request):
         assert found.value.message.replace("shop.", "") == expected.value.message
     assert not re.search("`sluice (?!run)| --", str(found.value)), "a command of another machine"
 

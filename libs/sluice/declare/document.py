@@ -1,15 +1,16 @@
 """A YAML file as plain data that still knows the line of every value.
 
 YAML 1.2 rules apply, so `on`, `yes` and `no` are words. Text may name environment variables:
-`${VAR:-default}`. Numbers, texts, booleans and null become Python's. Dates stay text, so an
-impossible date is a mistake of its key, not of the file.
+`${VAR:-default}`. In a description, which people read, a variable that is set keeps its name.
+Numbers, texts, booleans and null become Python's. Dates stay text, so an impossible date is a
+mistake of its key, not of the file.
 
 In `{...}` and `[...]`, YAML ends a value at every comma outside quotes. `{a: coalesce(x, y)}` gives
 the value `coalesce(x` and a key `y)` without a value. Such values are found and refused.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import reduce
@@ -71,6 +72,7 @@ FAILURES = (YAMLError, ValueError, RecursionError, TypeError, LookupError, Attri
 MOST_NODES = 200_000
 BRACES = "; in a value without quotes, { begins a mapping: quote one that has braces"
 QUOTE = "; inside {...} and [...] a comma ends a value: quote one that has commas"
+DESCRIBED = (1, 3)  # parts of a description's place: of a pipeline, of a table
 TELLING = 4  # characters: shorter values are not secrets, and occur in many words
 
 
@@ -116,12 +118,11 @@ class Document:
             where = where[:-1]
         return self.files.get(where, self.path)
 
-    def without_values(self, text: str) -> str:
-        """Replace values of environment variables in a message with their names."""
-        for name, value in self.values.items():
-            if len(value) >= TELLING:
-                text = text.replace(value, f"${{{name}}}")
-        return text
+    def values_below(self, keys: Collection[str]) -> dict[str, str]:
+        """Return the environment's values of variables that are named below these keys."""
+        texts = (text for where, text in self.texts.items() if where[0] in keys)
+        named = {found[1] for text in texts for found in VARIABLE.finditer(text)}
+        return {name: value for name, value in self.values.items() if name in named}
 
     def fields_as_written(self, where: Where) -> dict[str, Any]:
         """Return those fields of a mapping that name variables, without the variables' values."""
@@ -174,6 +175,26 @@ class Document:
             if found := next((n for n, line in block.items() if word.search(line)), None):
                 return found
         return min(block, default=self.line(where))
+
+
+def hide_values(text: str, values: Mapping[str, str], given: str = "") -> str:
+    """Replace values of variables in a message, also as SQL quotes them, with the variables' names.
+
+    Values in `given` stay. Digits are replaced where they are a whole number.
+    """
+    names: dict[str, str] = {}
+    for name, value in values.items():
+        spelled = (value, value.replace("'", "\\'"), value.replace("'", "''"))
+        names |= dict.fromkeys(spelled, name) if len(value) >= TELLING else {}
+    if not names:
+        return text
+    longest_first = sorted(names, key=len, reverse=True)
+    parts = (rf"(?<!\d){v}(?!\d)" if v.isdecimal() else re.escape(v) for v in longest_first)
+    return re.sub(
+        "|".join(parts),
+        lambda of: of[0] if of[0] in given else f"${{{names[of[0]]}}}",
+        text,
+    )
 
 
 def read_document(path: Path, shown: str, environ: Mapping[str, str]) -> Document:
@@ -287,6 +308,8 @@ class _Reader:
         name, default = match[1], match[2]
         if name in self.environ:
             self.document.values[name] = self.environ[name]
+            if where[-1] == "description" and len(where) in DESCRIBED:
+                return f"${{{name}}}"
         if name in self.environ or default is not None:
             return self.environ.get(name) or default or ""
         guess = near(name, self.environ)

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from sluice.declare.document import Document, Where
+from sluice.declare.document import Document, Where, hide_values
 from sluice.errors import ConfigError
 from sluice.language.model import DRAFT, Mistaken, Model
 from sluice.language.names import unknown
@@ -40,7 +40,7 @@ class Mistakes:
         place = show(where)
         file, line, message = document.locate(where, message)
         text = f"{place}: {message}" if place else message
-        self.add_at(file, line, document.without_values(text))
+        self.add_at(file, line, hide_values(text, document.values))
 
     def add_at(self, path: str, line: int, text: str) -> None:
         """Note a mistake at a line."""

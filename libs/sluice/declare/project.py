@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
+from functools import cached_property
 from os import environ as process_environ
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -21,7 +23,7 @@ from sluice.declare.building import (
     read_file,
     read_tables,
 )
-from sluice.declare.document import Document
+from sluice.declare.document import Document, hide_values
 from sluice.declare.environment_folders import VARIABLE, existing
 from sluice.declare.mistakes import Mistakes
 from sluice.declare.project_cache import Noting, keep, kept_in, recall
@@ -30,7 +32,7 @@ from sluice.declare.settings import AirflowSettings, QualitySettings, SparkSetti
 from sluice.declare.spark_specs import SparkProject, is_spec, read_spec
 from sluice.declare.stores import S3, explain_misplaced, faults, out_of_reach, scheme_of, store_of
 from sluice.declare.table import Graph, Table
-from sluice.declare.table_spec import TableSpec
+from sluice.declare.table_spec import SECTIONS, TableSpec
 from sluice.errors import ConfigError
 from sluice.language.interval import Interval, IntervalError, Schedule, parse_time, zone
 from sluice.language.model import Model
@@ -136,11 +138,12 @@ class Project(Model):
     """All declarations, checked; relative paths start at `root`.
 
     `environment`: the one that `lake` is, if it is not the lake of the settings. `written`:
-    fields of tables that name variables, as the files have them.
+    fields of tables that name variables, as the files have them. `values`: the environment's values
+    of these variables.
     """
 
     LOADED: ClassVar[frozenset[str]] = frozenset(
-        {"pipelines", "root", "graph", "limits", "environment", "written"}
+        {"pipelines", "root", "graph", "limits", "environment", "written", "values"}
     )
 
     lake: str = "lake"
@@ -156,6 +159,7 @@ class Project(Model):
     limits: Limits = Limits()
     environment: str = ""
     written: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    values: dict[str, str] = Field(default_factory=dict, repr=False)
 
     @field_validator("modules")
     @classmethod
@@ -177,6 +181,27 @@ class Project(Model):
         """Return the declaration as users write it, without values of the environment."""
         named, shown = self.written.get(table.id, {}), self.declaration(table).as_written()
         return {key: named.get(key, value) for key, value in shown.items()}
+
+    def hide(self, text: str, given: str = "") -> str:
+        """Return a message as any reader may see it; `given`: their own text, of which all stays.
+
+        Delivered files are named below the place of their table, and variables have no values.
+        """
+        known = self._places.sub(lambda of: of[0] if of[0] in given else "", text)
+        return hide_values(known, self.values, given)
+
+    def delivered(self, file: str) -> str:
+        """Return a delivered file's path below the place of its table; else its name."""
+        below = self._places.sub("", file)
+        return below if below != file else file.rpartition("/")[2]
+
+    @cached_property
+    def _places(self) -> re.Pattern[str]:
+        """The folders of delivered files, each with its scheme."""
+        every = {re.split("[{*]", t.spec.place)[0] for t in self.graph.tables.values()}
+        folders = (self.resolve(place).rpartition("://")[2] for place in every if place[-1:] == "/")
+        escaped = sorted((re.escape(f"{f.rstrip('/')}/") for f in folders), key=len, reverse=True)
+        return re.compile(rf"(?:\b[a-z]\w*:(?://)?)?(?:{'|'.join(escaped) or '(?!)'})")
 
     def address(self, spec: TableSpec) -> str:
         """Return the place of a table's files, up to the first placeholder; '' if it has none."""
@@ -261,8 +286,12 @@ def _read_project(
         graph = replace(graph, left_out=ConfigError(left_out, hint=LEFT_OUT))
     loaded = _assemble(project or Project(), pipelines, graph, folder.resolve().parent)
     named = {one.id: one.document.fields_as_written(one.where) for one in declared.values()}
-    loaded = loaded.model_copy(update={"written": {t: v for t, v in named.items() if v}})
-    return loaded, [reading.document for reading in (settings, *files) if reading]
+    documents = [reading.document for reading in files if reading]
+    named_in = [document.values_below(SECTIONS) for document in documents]
+    values = {name: value for known in named_in for name, value in known.items()}
+    written = {t: v for t, v in named.items() if v}
+    loaded = loaded.model_copy(update={"written": written, "values": values})
+    return loaded, [*([settings.document] if settings else []), *documents]
 
 
 def _assemble(project: Project, pipelines: list[Pipeline], graph: Graph, root: Path) -> Project:
@@ -361,6 +390,25 @@ def _check_schedule(pipeline: Pipeline, reading: DeclarationFile, mistakes: Mist
 
 
 PLACE = re.compile(r"^(?P<file>.+?):\d+: ")
+HIDDEN = "<hidden>"
+
+
+def hide_pipelines(mistake: str, hidden: Collection[str]) -> str:
+    """Return a mistake without what its file does not itself say of hidden pipelines' tables.
+
+    What a mistake suggests may be of these tables, so nothing is suggested if they are named.
+    """
+    place = PLACE.match(mistake)
+    if not place or not hidden:
+        return mistake
+    names, written = re.compile(rf"\b(?:{'|'.join(map(re.escape, hidden))})\.\w+"), ""
+    with suppress(OSError):
+        written = Path(place["file"]).read_text("utf-8", "replace")
+    said = mistake[place.end() :]
+    if not names.search(f"{written} {said}"):
+        return mistake
+    what = said.partition(";")[0]
+    return place[0] + names.sub(lambda of: of[0] if of[0] in written else HIDDEN, what)
 
 
 def load_sound(

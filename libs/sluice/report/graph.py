@@ -19,7 +19,7 @@ from sluice.language.names import RESERVED_PREFIX
 from sluice.pages.elements import Edge, Graph, Node
 from sluice.report.visit import Visit
 
-WIDTH, HEIGHT, GAP, APART = 190, 40, 14, 70  # of a table, and between tables and columns
+WIDTH, HEIGHT, GAP, APART = 204, 40, 14, 56  # of a table, and between tables and columns
 STEP, HALF = WIDTH + APART, APART // 2
 LINE = 19  # height of a column's name in its table
 LONGEST = 19  # characters of a name

@@ -47,9 +47,10 @@ def health(project: Project, tables: Iterable[Table]) -> dict[str, Health]:
 
 
 def _health(project: Project, table: Table, rows: Sequence[Row]) -> Health:
+    says = project.hide
     met, unmet = (
         tuple(
-            f"{r['on_failure']}: {r['says']}: {r['observed']}"
+            says(f"{r['on_failure']}: {r['says']}: {r['observed']}")
             for r in rows
             if r["success"] is is_met
         )
@@ -59,7 +60,7 @@ def _health(project: Project, table: Table, rows: Sequence[Row]) -> Health:
     if table.is_delivered:
         kept = batch_counts.read_counts(layout(project), table.id)
         unusual = batch_counts.newest(kept).unusual if kept else ()
-    found = tuple(what.removeprefix(f"{table.id}: ") for what in unusual)
+    found = tuple(says(what.removeprefix(f"{table.id}: ")) for what in unusual)
     return Health(met, unmet, found, rows[0]["checked_at"] if rows else None)
 
 

@@ -196,11 +196,11 @@ def inputs(visit: Visit, one: ShownTable) -> Iterator[Text]:
         yield Text([visit.table(lag.input), *said], "line")
     for part in s.unread:
         if part.messages:
-            yield Text([f"{part.shown} unread", *_since(visit, part.since)], "line")
+            yield Text([visit.says(f"{part.shown} unread"), *_since(visit, part.since)], "line")
     if s.unheard:
-        yield Text(s.unheard, "line warned")
+        yield Text(visit.says(s.unheard), "line warned")
     if s.caution:
-        yield Text(f"{WHOLE}: {s.caution}", "line warned")
+        yield Text(f"{WHOLE}: {visit.says(s.caution)}", "line warned")
     if one.until:
         yield Text(f"delivered until {moment(one.until)}", "line soft")
 

@@ -42,6 +42,7 @@ def publish(project: Project) -> Path:
     tidy_rows(f"{lake.root}/{RESULTS}", MANY_FILES, newest_of_each)
     results = by_table(read_rows(f"{lake.root}/{RESULTS}"))
     docs = engine.pages(results) if project.quality.data_docs else {}
+    docs = {file: project.hide(page) for file, page in docs.items()}
     states = {s.table: s for s in status(project)}
     tables = [t for t in project.graph.tables.values() if t.id in states]
     gathered = [_record(project, t, states[t.id], results.get(t.id, [])) for t in tables]
@@ -61,15 +62,18 @@ def report_folder(project: Project) -> Path:
 
 
 def _record(project: Project, table: Table, state: TableStatus, results: list[Row]) -> TableRecord:
-    lake = layout(project)
+    lake, says = layout(project), project.hide
+    kept = batch_counts.read_counts(lake, table.id) if table.is_delivered else []
+    if failed := state.failure:
+        failed = replace(failed, reason=says(failed.reason), hint=says(failed.hint))
     noted = intervals.notes(lake.uri(table.id, INTERVALS)) if table.is_delivered else []
     return TableRecord(
         table,
-        state,
+        replace(state, failure=failed, caution=says(state.caution)),
         tuple(_columns(project, table)),
         tuple(e.label for e in table.expect),
-        tuple(results),
-        tuple(batch_counts.read_counts(lake, table.id)) if table.is_delivered else (),
+        tuple(r | {name: says(r[name]) for name in ("says", "observed")} for r in results),
+        tuple(replace(one, unusual=tuple(map(says, one.unusual))) for one in kept),
         tuple(noted),
         tuple(_set_apart(project, table)) if table.is_delivered else (),
     )
@@ -93,7 +97,11 @@ def _set_apart(project: Project, table: Table) -> list[Row]:
     except NotBuilt:
         return []
     pages = Scan(stored).read_unordered(SHOWN, MOST_LOOKED_AT)
-    rows = [row for page in pages for row in page.to_pylist()]
+    rows = [
+        row | {"reason": row["reason"] and project.hide(row["reason"])}
+        for page in pages
+        for row in page.to_pylist()
+    ]
     newest_first = sorted(rows, key=lambda row: row[INTERVAL], reverse=True)
     return list(_of_each_reason(newest_first))[: project.quality.samples]
 

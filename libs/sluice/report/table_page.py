@@ -128,7 +128,7 @@ def _properties(visit: Visit, project: Project, one: ShownTable) -> Iterator[tup
     yield "Last batch", visit.since(stands.last.at) if stands.last else None
     if found.is_delivered:
         yield "In quarantine", stands.quarantined
-    yield "Made from", made_from[1:] or found.spec.outside or "files"
+    yield "Made from", made_from[1:] or visit.says(found.spec.outside) or "files"
     checked = str(one.health) or "no expectations"
     yield "Quality", [checked, report if f"{found.id}.html" in visit.reports else ""]
 
@@ -166,7 +166,7 @@ def _rows(visit: Visit, project: Project, one: ShownTable) -> Iterator[Chapter]:
         if isinstance(block, Block):
             yield from block.chapters(Lake(project), found, partial(visit.why, found.id))
     except SluiceError as error:
-        yield from chapter(WRONG, [str(error)])
+        yield from chapter(WRONG, [visit.says(str(error))])
     commits = islice(back_from(layout(project).uri(found.id), version), COMMITS)
     rows = [_version(visit, found, commit) for commit in commits]
     is_named = visit.airflow is not None and found.spec.is_by_interval
@@ -193,7 +193,7 @@ def page(visit: Visit, table: Table, answer: Mapping[str, Any]) -> Page:
     title, path = f"Why · {table.id} · Sluice", visit.path(visit.table(table.id))
     heading, trouble = "Why this row is here", answer.get("trouble")
     if trouble:
-        wrong = chapter(Text("It can't be shown", "wrong"), [trouble])
+        wrong = chapter(Text("It can't be shown", "wrong"), [visit.says(trouble)])
         return Page(title, heading, (), wrong, visit.foot, path)
     properties: list[tuple[str, Content]] = [
         ("Last change", f"{answer['change']}, version {answer['version']}"),

@@ -18,7 +18,8 @@ class Visit:
 
     `sees`: whether they may see a pipeline, by its name. `reports`: files of the quality report
     that they may open. `has_run`: whether Airflow has a run, by its DAG and its id. `may_trigger`:
-    whether they may start runs of a DAG. `says`: how a message is shown to them.
+    whether they may start runs of a DAG. `says`: how a message is shown to them. `notice`: what
+    every page warns of.
     """
 
     root: str
@@ -30,6 +31,7 @@ class Visit:
     has_run: Callable[[str, str], bool]
     may_trigger: Callable[[str], bool] = lambda _: False
     says: Callable[[str], str] = str
+    notice: str = ""
 
     def table(self, table_id: str, words: str = "", look: str = "") -> Text:
         """Return a link to a table's page; of an internal one, to that of its table.
@@ -84,6 +86,7 @@ class Visit:
         report = Text("Quality report", href=f"{self.root}/report/{INDEX}")
         plan = Text("What comes next", href=f"{self.root}/plan")
         return [
+            Text(self.notice and f"{self.notice}.", "line wrong"),
             f"As of {second(self.now)} UTC; all times are UTC. ",
             report if INDEX in self.reports else "",
             "" if self.airflow is not None else [" · " if INDEX in self.reports else "", plan],

@@ -35,7 +35,7 @@ class Token:
         return self.pipelines is None or pipeline in self.pipelines
 
 
-EVERYTHING = Token(b"", None)
+EVERYTHING, NOBODY = Token(b"", None), Token(b"", frozenset())
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ commands, and never shows a path of this machine.
 import json
 import re
 from base64 import b64encode
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -18,12 +18,11 @@ from enum import StrEnum
 from http import HTTPStatus
 from io import StringIO
 from itertools import islice
-from pathlib import PurePath
 from typing import Any
 
 import pyarrow as pa
 
-from sluice.declare.project import PLACE
+from sluice.declare.project import PLACE, Project
 from sluice.errors import ConfigError, SluiceError
 from sluice.language.names import Row
 from sluice.read.ordered.rows import Rows
@@ -35,9 +34,11 @@ VERSION, CURSOR = "Sluice-Version", "Sluice-Cursor"
 END = b"\xff\xff\xff\xff\0\0\0\0"  # of an IPC stream
 COMMAND = re.compile(r"sluice (get|read|range|changes|top|why|why-not) ([\w.]+)([^`]*)")
 STATE = re.compile(r"sluice (status|plan)\b")
+ABOVE = re.compile(r"^.*?/(?=(?:pipelines/)?[^/]*$)")  # what leads to a configuration's file
 OPTION = re.compile(r"--([a-z]+(?:-[a-z]+)*)(?: (?=[A-Z\d]))?")
+Says = Callable[[str], str]  # how a message is shown to a client
 ROWS = {"get": "rows", "read": "rows", "range": "rows"}
-PATHS = re.compile(r"(?<![\w.`])(?:[a-z][a-z0-9+.-]*:/)?/[^\s'\",;`)]+")
+PATHS = re.compile(r"(?<![\w.`}])(?:[a-z][a-z0-9+.-]*:/)?/[^\s'\",;`)]+")
 
 
 class Format(StrEnum):
@@ -77,14 +78,19 @@ class Refused(Exception):
         message = "\n".join(mistakes(error)) if isinstance(error, ConfigError) else error.message
         return cls(status, message, hint, type_=type(error).__name__)
 
-    def as_json(self, given: str = "") -> dict[str, Any]:
-        """Return what is said of it; `given`: the request, whose own paths are shown."""
+    def as_json(self, says: Says) -> dict[str, Any]:
+        """Return what is said of it, as messages are shown to clients."""
         said = {"message": in_requests(self.message), "hint": in_requests(self.hint)}
-        return {"type": self.type, **{n: without_paths(t, given) for n, t in said.items()}}
+        return {"type": self.type, **{name: says(text) for name, text in said.items()}}
 
-    def answer(self, given: str = "") -> "Answer":
+    def in_words(self, says: Says) -> str:
+        """Return the message and the hint as one text."""
+        said = self.as_json(says)
+        return "; ".join(filter(None, (said["message"], said["hint"])))
+
+    def answer(self, says: Says) -> "Answer":
         """Return the refusal of a request as JSON."""
-        body = to_json({"error": self.as_json(given)})
+        body = to_json({"error": self.as_json(says)})
         return Answer(body, Format.JSON, self.headers, self.status)
 
 
@@ -235,9 +241,9 @@ def _request(of: re.Match[str]) -> str:
 
 
 def mistakes(error: ConfigError) -> list[str]:
-    """Return mistakes with the names of their files alone."""
+    """Return mistakes with their files as the folder of the configuration has them."""
     return [
-        PLACE.sub(lambda of: of[0].replace(of["file"], PurePath(of["file"]).name), one)
+        PLACE.sub(lambda of: of[0].replace(of["file"], ABOVE.sub("", of["file"])), one)
         for one in error.mistakes
     ]
 
@@ -245,3 +251,8 @@ def mistakes(error: ConfigError) -> list[str]:
 def without_paths(text: str, given: str = "") -> str:
     """Return a message without places of this machine or its stores, but those in `given`."""
     return PATHS.sub(lambda of: of[0] if of[0] in given else "<path>", text)
+
+
+def show(project: Project, text: str, given: str = "") -> str:
+    """Return a message without places, and without values of variables, but those in `given`."""
+    return without_paths(project.hide(text, given), given)

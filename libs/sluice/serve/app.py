@@ -12,7 +12,7 @@ import os
 import secrets
 import time
 from collections import Counter, defaultdict
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -40,8 +40,17 @@ from sluice.errors import ConfigError, HistoryLost, Retryable, SluiceError, Usag
 from sluice.pages.elements import Page, html
 from sluice.read.lake import Lake
 from sluice.read.stored.snapshot import NotBuilt
-from sluice.serve.access import Access
-from sluice.serve.answers import Answer, Format, Refused, negotiate, to_json
+from sluice.serve.access import NOBODY, Access, Token
+from sluice.serve.answers import (
+    Answer,
+    Format,
+    Refused,
+    Says,
+    negotiate,
+    show,
+    to_json,
+    without_paths,
+)
 from sluice.serve.changes import events
 from sluice.serve.pages import PAGES, refusal
 from sluice.serve.questions import Limits, Question, Route, refuse, took_long
@@ -72,8 +81,11 @@ T = TypeVar("T")
 class Served:
     """The lake of a folder of configuration, or of a spec, as its files are now.
 
-    If they have mistakes that leave nothing to serve, the lake of before is served on.
+    If they have mistakes that leave nothing to serve, the lake of before is served on. `unread`:
+    these mistakes.
     """
+
+    unread: SluiceError | OSError | None = None
 
     def __init__(self, config: str | Path) -> None:
         self._config, self._lock = Path(config), Lock()
@@ -90,9 +102,10 @@ class Served:
                 if (found := self._stamp()) != self._stamps:
                     self._stamps = found
                     try:
-                        self._lake = self._open()
-                    except ConfigError as error:
+                        self._lake, self.unread = self._open(), None
+                    except (SluiceError, OSError) as error:
                         log.warning("the changed configuration is not served: %s", error)
+                        self.unread = error
             return self._lake
 
     def _open(self) -> Lake:
@@ -126,7 +139,7 @@ class Server:
             Address(route.path, partial(self._answer, route), methods=["GET"])
             for route in (*ROUTES, *PAGES, *DESCRIPTIONS, own)
         ]
-        health = Address("/healthz", _health)
+        health = Address("/healthz", self._health)
         handlers = {HTTPException: _refuse_address}
         quiet = Middleware(Ending, of=self)
         return Starlette(routes=[*routes, health], exception_handlers=handlers, middleware=[quiet])
@@ -140,7 +153,7 @@ class Server:
             query = request.scope.get("query_string", b"").decode("latin-1")
             is_page = _wants_page(request) and route.formats == (Format.HTML,)
             given = f"{request.url.path} {unquote_plus(query)}"
-            response = _refusal(error, given, is_page=is_page)
+            response = _refusal(error, self._says(given), is_page=is_page)
         self._answered[route.path, response.status_code] += 1
         self._seconds[route.path] += time.monotonic() - begun
         return response
@@ -150,16 +163,25 @@ class Server:
         if len(given) > LONGEST:
             what = f"the parameters have more than {LONGEST} bytes"
             raise Refused(HTTPStatus.REQUEST_URI_TOO_LONG, what)
-        pairs = parse_qsl(given.decode("latin-1"), keep_blank_values=True)
+        try:
+            pairs = parse_qsl(given.decode(), keep_blank_values=True, errors="strict")
+        except UnicodeDecodeError:
+            raise refuse("the parameters are no text in UTF-8", "write é as %C3%A9") from None
         format_ = _format(route, dict(pairs).get("format"), request.headers.get("accept", ""))
         name = request.path_params.get("table", "")
 
         def asked() -> Question:
-            return Question(self.served.lake, token, self.limits, route.read(pairs), format_, name)
+            return self._question(token, route.read(pairs), format_, name)
 
         if format_ is Format.EVENTS:
             return await self._stream(asked, request.headers.get("last-event-id"))
         return await self._work(lambda: _respond(route.answer(asked())))
+
+    def _question(
+        self, token: Token, values: Mapping[str, Any], format_: Format, name: str = ""
+    ) -> Question:
+        lake, unread = self.served.lake, self.served.unread
+        return Question(lake, token, self.limits, values, format_, name, unread=unread)
 
     async def _work(self, read: Callable[[], T]) -> T:
         """Return what a read in a thread returns. Raises Refused if it must wait too long."""
@@ -201,7 +223,7 @@ class Server:
 
         def begin() -> tuple[Iterator[bytes], bytes]:
             question = asked()
-            stream = events(question, last or question.get("cursor"))
+            stream = events(question, question.get("cursor") if last is None else last)
             return stream, next(stream)
 
         self._streams += 1
@@ -231,8 +253,24 @@ class Server:
                     await asyncio.sleep(POLL)
         except Exception as error:  # noqa: BLE001  # of a read: it must not end in a trace
             refused = _refused(error)
-            said = {"error": refused.as_json(), "status": refused.status}
+            said = {"error": refused.as_json(self._says()), "status": refused.status}
             yield b"event: error\ndata: " + to_json(said) + b"\n\n"
+
+    async def _health(self, request: Request) -> Response:
+        """Say whether the declarations are served as they are now; to who may see all, also why."""
+        try:
+            token = self.access.admit(request.headers)
+        except Refused:
+            token = NOBODY
+        asked = await asyncio.to_thread(self._question, token, {}, Format.JSON)
+        if asked.unread is None:
+            return JSONResponse({"status": "ok"})
+        said = {"status": "not ready", "reasons": asked.why_unread}
+        return JSONResponse(said, HTTPStatus.SERVICE_UNAVAILABLE)
+
+    def _says(self, given: str = "") -> Says:
+        """Return how messages are shown to who sent a request."""
+        return partial(show, self.served.lake.project, given=given)
 
     def _metrics(self, asked: Question) -> Answer:
         requests = {
@@ -300,10 +338,6 @@ class Listener(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-async def _health(_: Request) -> Response:
-    return JSONResponse({"status": "ok"})
-
-
 def _wants_page(request: Request) -> bool:
     return Format.HTML in request.headers.get("accept", "")
 
@@ -334,11 +368,11 @@ def _respond(answer: Answer | Page) -> Response:
     return StreamingResponse(answer.body, answer.status, headers, answer.media)
 
 
-def _refusal(error: Exception, given: str = "", *, is_page: bool = False) -> Response:
+def _refusal(error: Exception, says: Says = without_paths, *, is_page: bool = False) -> Response:
     refused = _refused(error)
     if not is_page:
-        return _respond(refused.answer(given))
-    response = _respond(refusal(refused, given))
+        return _respond(refused.answer(says))
+    response = _respond(refusal(refused, says))
     response.status_code = refused.status
     response.headers.update(refused.headers)
     return response

@@ -80,7 +80,7 @@ class Followed:
         names = changelog.schema(self.asked.columns).names
         first = None if after is None else after.version + (after.number is None)
         for commit in changelog.commits(from_version=first, run=self.asked.get("run")):
-            feed = changelog.feed(commit.version).select(names)
+            feed = self.asked.hide_notes(changelog.feed(commit.version).select(names))
             is_begun = after is not None and commit.version == after.version
             yield commit.version, (after.number or 0) + 1 if after and is_begun else 0, feed
 

@@ -229,7 +229,7 @@ class Remote:
         self, path: str, query: Query, after: str | None
     ) -> Iterator[tuple[str, str, dict[str, Any]]]:
         """Yield id, kind and data of each event of one response; first that it has begun."""
-        last = {"Last-Event-ID": after} if after else {}
+        last = {} if after is None else {"Last-Event-ID": after}
         with self._response(path, query, {"Accept": EVENTS, **last}) as response:
             yield "", "begin", {}
             fields: dict[str, str] = {}
@@ -294,7 +294,7 @@ class RemoteRows(Rows):
                 return
 
     def _ask(self, size: int, after: str | None) -> tuple[pa.Table, str | None]:
-        cursor = [("cursor", after)] if after else []
+        cursor = [] if after is None else [("cursor", after)]
         query = [*self._query, ("limit", size), *cursor]
         return self._of.lake.page(f"{_path(self._of.name)}/rows", query)
 
@@ -346,7 +346,7 @@ class Handle:
     ) -> RemoteRows:
         every = list(self.about["columns"])
         names = () if columns is None else check_columns(self.name, columns, every)
-        given = [(name, to_text(value)) for name, value in how.items() if value is not None]
+        given = [(n, to_text(v)) for n, v in how.items() if v is not None and v is not False]
         chosen = [("columns", name) for name in names]
         whole = [*query, *given, *chosen, *self._version()]
         return RemoteRows(self, whole, check_limit(limit), after)

@@ -24,7 +24,7 @@ from sluice.report.table_page import page as explanation
 from sluice.report.table_page import table as table_page
 from sluice.report.visit import INDEX, Visit
 from sluice.serve import states
-from sluice.serve.answers import Answer, Format, Refused, mistakes, without_paths
+from sluice.serve.answers import Answer, Format, Refused, Says, show
 from sluice.serve.questions import (
     COLUMNS,
     CURSOR,
@@ -35,6 +35,7 @@ from sluice.serve.questions import (
     PARTITION,
     REVERSE,
     TO,
+    UNREAD,
     WHERE,
     Question,
     Route,
@@ -56,13 +57,12 @@ def pipelines(asked: Question) -> Page:
     project = asked.lake.project
     names = [asked.name] if asked.name else project.pipelines
     seen = [n for n in names if n in project.pipelines and asked.token.sees(n)]
-    wrong = asked.graph.left_out
     if asked.name and not seen:
-        if wrong and asked.name in asked.broken.values():
-            raise wrong
+        if asked.graph.left_out and asked.name in asked.broken.values():
+            raise asked.graph.left_out
         raise Refused(HTTPStatus.NOT_FOUND, f"there is no pipeline {asked.name!r}")
     shown = [(project.pipelines[n], tables(project, project.graph.pipeline(n))) for n in seen]
-    return overview(visit(asked), shown, mistakes(wrong) if wrong else (), project.graph)
+    return overview(visit(asked), shown, [*asked.why_unread, *asked.mistakes], project.graph)
 
 
 def table(asked: Question) -> Page:
@@ -90,7 +90,7 @@ def _rows(asked: Question) -> Chapter:
         found = read_rows(question)
         rows = _explained(asked, list(islice(found.rows(), question.limit)), found.schema.names)
     except (Refused, SluiceError) as error:
-        said = _say(error, " ".join(text for _, text in pairs))
+        said = _say(asked, error, " ".join(text for _, text in pairs))
         return Chapter("Rows", [*parts, Text(said, "line wrong")])
     said = f"version {found.version}" if rows.rows else "There is no such row."
     parts += [Text(said, "line soft small"), rows]
@@ -124,19 +124,16 @@ def _fields(asked: Question, given: Mapping[str, Sequence[str]]) -> Iterator[Fie
             yield Field(one.name, label, value, one.about, choices=choices.get(one.name, ()))
 
 
-def _say(error: Refused | SluiceError, given: str = "") -> str:
+def _say(asked: Question, error: Refused | SluiceError, given: str = "") -> str:
     """Return what is wrong with what is given, and what to do."""
     refused = Refused.of(HTTPStatus.BAD_REQUEST, error) if isinstance(error, SluiceError) else error
-    said = refused.as_json(given)
-    return "; ".join(filter(None, (said["message"], said["hint"])))
+    return refused.in_words(partial(show, asked.lake.project, given=given))
 
 
-def refusal(refused: Refused, given: str) -> Page:
+def refusal(refused: Refused, says: Says) -> Page:
     """Return the page of a request that is not answered."""
-    path = Text("Sluice", href="/")
-    return Page(
-        "Sluice", "It can't be shown", [Text(_say(refused, given), "line wrong")], (), "", path
-    )
+    path, said = Text("Sluice", href="/"), Text(refused.in_words(says), "line wrong")
+    return Page("Sluice", "It can't be shown", [said], (), "", path)
 
 
 def _explained(asked: Question, rows: Sequence[Row], names: Sequence[str]) -> Listing:
@@ -161,7 +158,7 @@ def _changes(asked: Question) -> list[Chapter]:
         commits = changelog.commits()[-1:]
         rows = [r for c in commits for r in islice(changelog.rows(from_version=c.version), SHOWN)]
     except SluiceError as error:
-        return chapter(Text("Newest changes", "wrong"), [_say(error)])
+        return chapter(Text("Newest changes", "wrong"), [_say(asked, error)])
     return [Chapter("Newest changes", [data(rows, list(rows[0]))])] if rows else []
 
 
@@ -170,7 +167,7 @@ def row(asked: Question) -> Page:
     try:
         answer = loads(states.why(asked).body)  # type: ignore[arg-type]  # bytes
     except (Refused, SluiceError) as error:
-        answer = {"trouble": _say(error)}
+        answer = {"trouble": _say(asked, error)}
     return explanation(visit(asked), asked.table, answer)
 
 
@@ -178,13 +175,14 @@ def plan(asked: Question) -> Page:
     """Return the page of the next batches."""
     steps = loads(states.plan(asked).body)["steps"]  # type: ignore[arg-type]  # bytes
     seen = visit(asked)
-    heads = [("Table", ""), ("Next", ""), ("Why", "text"), ("Engine", "soft"), ("Bytes", "number")]
+    heads = [("Table", ""), ("Next", "nowrap"), ("Why", "wide")]
+    heads += [("Engine", "soft"), ("Bytes", "number")]
     rows: list[list[Content]] = [
-        [seen.table(one["table"]), one["next"], one["reason"], one["engine"], one["bytes"]]
+        [seen.table(one["table"]), one["next"], one["reason"], one["engine"], one["bytes"] or ""]
         for one in steps
     ]
-    path = seen.path("Plan")
-    return Page("Plan · Sluice", "What the next batches read", (), [Listing(heads, rows)], "", path)
+    listed, path = Listing(heads, rows, "stacked"), seen.path("Plan")
+    return Page("Plan · Sluice", "What the next batches read", (), [listed], seen.foot, path)
 
 
 def visit(asked: Question) -> Visit:
@@ -197,7 +195,8 @@ def visit(asked: Question) -> Visit:
         now=datetime.now(UTC),
         sees=asked.token.sees,
         has_run=lambda *_: False,
-        says=without_paths,
+        says=asked.says,
+        notice=UNREAD if asked.unread else "",
     )
 
 

@@ -13,22 +13,26 @@ from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from sluice.declare.project import PLACE
+import pyarrow as pa
+
+from sluice.declare.project import PLACE, hide_pipelines
 from sluice.declare.table import Graph, Table
-from sluice.errors import ConfigError
-from sluice.language.names import MARK, internal, unknown
+from sluice.errors import ConfigError, SluiceError
+from sluice.language.names import ARRIVALS, MARK, QUARANTINE, internal, unknown
 from sluice.pages.elements import Page
 from sluice.read.conditions.key_order import KeyColumns
 from sluice.serve.access import Token
-from sluice.serve.answers import Answer, Format, Refused
+from sluice.serve.answers import Answer, Format, Refused, mistakes, show, without_paths
 
 if TYPE_CHECKING:
     from sluice.read.lake import Lake
 
+Rows = TypeVar("Rows", pa.RecordBatch, pa.Table)
 NULL = r"\N"
 ELSEWHERE = "{} is left out until mistakes of pipelines that it reads are mended"
+UNREAD = "the declarations can't be read as they are now, and those of before are served"
 LONGEST = 2_000  # characters of a condition
 WHOLE = re.compile(r"\d{1,18}", re.ASCII)
 
@@ -73,11 +77,11 @@ class Parameter:
 FORMAT = Parameter("format", "Instead of `Accept`: json, ndjson, csv or arrow.")
 VERSION = Parameter("version", "Version of the table; without it, the newest.", int)
 AS_OF = Parameter("as_of", "Time whose newest common state of all tables is read.")
-COLUMNS = Parameter("columns", "Only these columns, separated by commas; repeatable.", many=True)
+COLUMNS = Parameter("columns", "Only these columns, separated by commas.", many=True)
 LIMIT = Parameter("limit", "Largest number of rows of a page.", int)
 CURSOR = Parameter("cursor", "Cursor of the previous page: continue after it.")
-KEY = Parameter("key", "Value of a key column, in the key's order; repeatable.", many=True)
-PARTITION = Parameter("partition", "COLUMN=VALUE of a partition; repeatable.", many=True)
+KEY = Parameter("key", "Value of a key column, in the key's order.", many=True)
+PARTITION = Parameter("partition", "COLUMN=VALUE of a partition.", many=True)
 FROM = Parameter("from", "First key; of rows by key and time, the first time.", many=True)
 TO = Parameter("to", "Last key; of rows by key and time, the last time.", many=True)
 WHERE = Parameter("where", "Only rows that meet this condition, such as total > 10.")
@@ -89,7 +93,8 @@ REVERSE = Parameter("reverse", "true: last first.", bool)
 class Question:
     """A request that was admitted; `values` are those of its parameters.
 
-    `name`: the table that its address names.
+    `name`: the table that its address names. `unread`: why the declarations can't be read as they
+    are now; then the lake is that of before.
     """
 
     lake: "Lake"
@@ -99,6 +104,7 @@ class Question:
     format: Format
     name: str = ""
     begun: float = field(default_factory=time.monotonic)
+    unread: SluiceError | OSError | None = None
 
     @cached_property
     def graph(self) -> Graph:
@@ -119,11 +125,31 @@ class Question:
         """Return the mistakes in files of left-out pipelines that a limited token may see."""
         if not self.broken or every.left_out is None:
             return None
+        hidden = {*self.lake.project.pipelines, *every.broken.values()} - {""}
+        hidden = {name for name in hidden if not self.token.sees(name)}
         places = [(PLACE.match(mistake), mistake) for mistake in every.left_out.mistakes]
-        own = [mistake for place, mistake in places if place and place["file"] in self.broken]
+        own = [
+            hide_pipelines(mistake, hidden)
+            for place, mistake in places
+            if place and place["file"] in self.broken
+        ]
         names = ", ".join(sorted(self.broken.values()))
         hint = f"until this is fixed, these are left out: {names}"
         return ConfigError(own or [ELSEWHERE.format(names)], hint=hint)
+
+    @property
+    def mistakes(self) -> list[str]:
+        """Mistakes of pipelines that are left out, as this client gets them."""
+        return list(map(self.says, mistakes(self.graph.left_out) if self.graph.left_out else ()))
+
+    @property
+    def why_unread(self) -> list[str]:
+        """Reasons why the declarations can't be read; the mistakes only if all may be seen."""
+        if self.unread is None:
+            return []
+        error = self.unread
+        said = mistakes(error) if isinstance(error, ConfigError) else [str(error)]
+        return [UNREAD, *(map(self.says, said) if self.token.pipelines is None else ())]
 
     @cached_property
     def table(self) -> Table:
@@ -143,6 +169,40 @@ class Question:
     def sees(self, table_id: str) -> bool:
         """True if the token may see the rows of a table, of which this is the id."""
         return self.token.sees(table_id.partition(".")[0])
+
+    def says(self, text: str) -> str:
+        """Return a message as this client gets it."""
+        return show(self.lake.project, text)
+
+    def hide(self, value: Any) -> Any:
+        """Return what is known of tables without paths and values of variables; names stay."""
+        match value:
+            case str():
+                return self.says(value) if " " in value else without_paths(value)
+            case dict():
+                return {key: self.hide(one) for key, one in value.items()}
+            case list() | tuple():
+                return [self.hide(one) for one in value]
+        return value
+
+    def hide_notes(self, rows: Rows) -> Rows:
+        """Return rows of a table of notes without paths and values; of other tables as they are."""
+        for name, shown in self.hidden.items():
+            if (nth := rows.schema.get_field_index(name)) >= 0:
+                column = rows.schema.field(nth)
+                texts: list[str | None] = rows.column(nth).to_pylist()
+                known = {text: text and shown(text) for text in {*texts}}
+                found = pa.array([known[text] for text in texts], column.type)
+                rows = rows.set_column(nth, column, found)
+        return rows
+
+    @cached_property
+    def hidden(self) -> Mapping[str, Callable[[str], str]]:
+        """Columns of the table that hold messages and files, and how these are shown."""
+        file = self.lake.project.delivered
+        if self.suffix == QUARANTINE:
+            return {"reason": self.says, "file": file}
+        return {"path": file} if self.suffix == ARRIVALS else {}
 
     @property
     def is_internal(self) -> bool:

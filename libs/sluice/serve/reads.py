@@ -22,8 +22,10 @@ import pyarrow as pa
 from sluice.declare.registry import kind
 from sluice.delta.log.opened import commit_of, newest_version
 from sluice.errors import HistoryLost, UsageError
+from sluice.language.interval import parse_time
 from sluice.language.names import internal
 from sluice.read.conditions.values import check_columns, type_name
+from sluice.read.conditions.where import columns_in
 from sluice.read.lake import Lake, verbs_of
 from sluice.read.ordered.rows import Rows
 from sluice.read.stored.scan import Overdue
@@ -171,6 +173,9 @@ def rows(asked: Question) -> Answer:
 @at_versions
 def read_rows(asked: Question, pinned: Pinned) -> Page:
     """Return the page of rows of a question."""
+    if asked.where and (tested := columns_in(asked.where) & asked.hidden.keys()):
+        what = f"a condition can't test {', '.join(sorted(tested))} of {asked.address}"
+        raise refuse(what, "it is shown otherwise than it is stored: test another column")
     order = asked.get("order", TIMES if "window" in reading_verbs(asked) else KEYS)
     if order == TIMES:
         return _fetch(asked, pinned)
@@ -192,12 +197,14 @@ def read_rows(asked: Question, pinned: Pinned) -> Page:
         return Page(asked.address, table.version, schema, found=chosen)
     low = parse_key(table.key, asked.get("from") or asked.get("key_from"))
     high = parse_key(table.key, asked.get("to") or asked.get("key_to"))
+    if is_backward and table.key.are_backward(low, high):
+        _check_reverse(asked)
     found = table.range(key_from=low, key_to=high, **_how(asked, pinned))
     return page(asked, pinned, table.version, found)
 
 
 def _fetch(asked: Question, pinned: Pinned) -> Page:
-    if asked.get("backward_iteration"):
+    if asked.get("backward_iteration") is not None:
         raise refuse(
             "backward_iteration goes with order=key: for order=time, the table declares it",
             "use reverse=true, with the earlier time as `from`",
@@ -207,7 +214,17 @@ def _fetch(asked: Question, pinned: Pinned) -> Page:
     times = {f"time_{name}": _time(asked, name) for name in ("from", "to")}
     overlapping = bool(asked.get("overlapping"))
     found = store.fetch(**keys, **times, overlapping=overlapping, **_how(asked, pinned))
+    start, end = times.values()
+    if store.backward_iteration and start and end and parse_time(start) > parse_time(end):
+        _check_reverse(asked)
     return page(asked, pinned, store.version, found)
+
+
+def _check_reverse(asked: Question) -> None:
+    """Raise Refused if rows from the last bound to the first are not to be reversed."""
+    if asked.get("reverse") is False:
+        what = "reverse=false: from a later to an earlier bound, rows come last first"
+        raise refuse(what, "give the earlier bound as `from`")
 
 
 def _time(asked: Question, name: str) -> str | None:
@@ -238,7 +255,7 @@ def page(asked: Question, pinned: Pinned, version: int, found: Rows) -> Page:
     found.touched.until = asked.until
     try:
         for batch in found.batches():
-            batches.append(batch)
+            batches.append(asked.hide_notes(batch))
             count, size = count + batch.num_rows, size + batch.nbytes
             if is_cut := size >= asked.bytes or asked.is_late:
                 break

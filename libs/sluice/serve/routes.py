@@ -51,8 +51,8 @@ ROUTES = (
             KEY,
             FROM,
             TO,
-            Parameter("key_from", "First value of each key column; repeatable.", many=True),
-            Parameter("key_to", "Last value of each key column; repeatable.", many=True),
+            Parameter("key_from", "First value of each key column.", many=True),
+            Parameter("key_to", "Last value of each key column.", many=True),
             Parameter("overlapping", "Windows that overlap the times.", bool),
             ORDER,
             Parameter("backward_iteration", "Let a range from late to early be reversed.", bool),
@@ -164,18 +164,24 @@ def page(_: Question) -> Answer:
     chapters = []
     for route in ROUTES:
         rows: list[list[Content]] = [
-            [Text(p.name, "mono"), f"{TYPES[p.type]}{', repeatable' if p.many else ''}", p.about]
+            [
+                Text(p.name, "mono"),
+                f"{TYPES[p.type]}{', repeatable' if p.many else ''}",
+                p.about.replace("`", ""),
+            ]
             for p in (*route.parameters, FORMAT)
         ]
         parts = [
             Text(route.about, "line"),
             Text(", ".join(route.formats), "line soft small"),
-            Listing([("Parameter", ""), ("Type", "soft small"), ("", "")], rows),
+            Listing([("Parameter", ""), ("Type", "soft small"), ("", "wide")], rows, "stacked"),
         ]
         chapters.append(Chapter(Text(f"GET {route.path}", "mono"), parts))
     spec = Text("openapi.json", href="/v1/openapi.json")
     foot: list[Content] = ["The same for programs: ", spec]
-    return Answer(html(Page("Sluice", "Reads over HTTP", [ABOUT], chapters, foot)).encode(), HTML)
+    path = Text("Sluice", href="/")
+    said = html(Page("Sluice", "Reads over HTTP", [ABOUT], chapters, foot, path))
+    return Answer(said.encode(), HTML)
 
 
 DESCRIPTIONS = (

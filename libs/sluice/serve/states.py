@@ -20,7 +20,7 @@ from sluice.read.origin import origin
 from sluice.read.status import TableStatus, status
 from sluice.read.stored.commits import Commit, back_from
 from sluice.report.health import health
-from sluice.serve.answers import Answer, Refused, mistakes, to_json, without_paths
+from sluice.serve.answers import Answer, Refused, to_json
 from sluice.serve.questions import Parameter, Question, parse
 
 SHOWN = 5  # rows of each table that a row comes from
@@ -79,12 +79,12 @@ def states(asked: Question) -> Answer:
         asdict(one) | {"state": one.state, "quality": asdict(quality[one.table])}
         for one in status(project, chosen)
     ]
-    wrong = asked.graph.left_out
     left_out = {
         "pipelines": sorted(map(_name, asked.broken.items())),
-        "mistakes": mistakes(wrong) if wrong else [],
+        "mistakes": asked.mistakes,
     }
-    return Answer(to_json({"tables": _without_paths(said), "left_out": left_out}))
+    found = {"tables": asked.hide(said), "left_out": left_out, "unread": asked.why_unread}
+    return Answer(to_json(found))
 
 
 def _name(broken: tuple[str, str]) -> str:
@@ -100,7 +100,7 @@ def plan(asked: Question) -> Answer:
     chosen = [asked.graph.table(asked.get("table"))] if asked.get("table") else None
     with _session:
         steps, _ = explain_all(asked.lake.project, chosen or list(asked.graph.tables.values()))
-    return Answer(to_json({"steps": _without_paths([asdict(step) for step in steps])}))
+    return Answer(to_json({"steps": asked.hide([asdict(step) for step in steps])}))
 
 
 def row_parameters() -> Iterator[Parameter]:
@@ -148,10 +148,11 @@ def _shown(asked: Question, source: Mapping[str, Any]) -> Mapping[str, Any]:
     if not asked.sees(source["table"]):
         return {"table": source["table"], "count": source["count"], "rows": [], "untraced": HIDDEN}
     deliveries = [
-        one | {"files": [PurePath(file).name for file in one["files"]]}
+        one | {"files": [asked.lake.project.delivered(file) for file in one["files"]]}
         for one in source["deliveries"]
     ]
-    return {**source, "deliveries": deliveries}
+    untraced = source["untraced"] and asked.says(source["untraced"])
+    return {**source, "deliveries": deliveries, "untraced": untraced}
 
 
 def why_not(asked: Question) -> Answer:
@@ -174,10 +175,10 @@ def _reason(asked: Question, said: dict[str, Any]) -> Mapping[str, Any]:
     """Return a reason without paths; without rows if they come from hidden pipelines."""
     if not asked.sees(said["table"]):
         return {"table": said["table"], "why": HIDDEN}
-    said["what"] = without_paths(said["what"])
-    for row in said["rows"]:
-        if said["why"] == "quarantined" and row.get("file"):
-            row["file"] = PurePath(row["file"]).name
+    said["what"] = asked.says(said["what"])
+    for row in said["rows"] if said["why"] == "quarantined" else ():
+        row["file"] = row["file"] and asked.lake.project.delivered(row["file"])
+        row["reason"] = row["reason"] and asked.says(row["reason"])
     table = asked.graph.table(declared_id(said["table"]))
     inputs = (name for one in (table, *table.parts) for name in one.inputs)
     return said if all(map(asked.sees, inputs)) else said | {"rows": [], "untraced": HIDDEN}
@@ -217,7 +218,9 @@ def metrics(asked: Question, own: Iterable[Samples]) -> Iterator[str]:
     pipelines = {f'{{pipeline="{name}"}}': value for name, value in named.items()}
     what = "1 if the pipeline is left out, for mistakes in its file or of those that it reads."
     left_out: Samples = ("pipeline_left_out", "gauge", what, pipelines)
-    for name, kind, about, values in (*tables, left_out, *own):
+    what = "1 if the declarations can't be read, and those of before are served."
+    unread: Samples = ("unread", "gauge", what, {"": int(asked.unread is not None)})
+    for name, kind, about, values in (*tables, left_out, unread, *own):
         yield f"# HELP sluice_{name} {about}\n# TYPE sluice_{name} {kind}\n"
         yield from (f"sluice_{name}{of} {v:.15g}\n" for of, v in values.items() if v is not None)
 
@@ -244,14 +247,3 @@ def _cost(commit: Commit) -> Iterator[tuple[str, float]]:
     yield "last_batch_seconds", cost["seconds"]
     yield "last_batch_read_bytes", cost["read"]
     yield "last_batch_written_bytes", commit.written
-
-
-def _without_paths(value: Any) -> Any:
-    match value:
-        case str():
-            return without_paths(value)
-        case dict():
-            return {key: _without_paths(one) for key, one in value.items()}
-        case list() | tuple():
-            return [_without_paths(one) for one in value]
-    return value

@@ -28,7 +28,7 @@ from starlette.status import HTTP_404_NOT_FOUND, HTTP_500_INTERNAL_SERVER_ERROR
 from sluice.airflow.blueprint import site
 from sluice.airflow.connections import environ, lent
 from sluice.airflow.projects import airflows_config, mistakes, pipeline_files, project
-from sluice.declare.project import PLACE, Project
+from sluice.declare.project import PLACE, Project, hide_pipelines
 from sluice.declare.table import Table
 from sluice.errors import ConfigError, SluiceError
 from sluice.gate.engine import file_of
@@ -172,11 +172,12 @@ def _mistakes(user: Any, error: ConfigError | None) -> list[str]:
     Those in other files, such as the settings, are for users who may see every pipeline.
     """
     files, shown = pipeline_files(airflows_config()), []
+    hidden = {name for name in files.values() if name and not _may_see(user, name)}
     for mistake in error.mistakes if error else ():
         place = PLACE.match(mistake)
         name = files.get(place["file"]) if place else None
         if _may_see(user, name) if name else _may_see_all(user):
-            shown.append(mistake)
+            shown.append(hide_pipelines(mistake, hidden))
     return shown
 
 
@@ -242,6 +243,7 @@ def _visit(request: Request, user: Any, declared: Project) -> Visit:
         sees=partial(_may_see, user),
         has_run=_has_run,
         may_trigger=partial(_may_trigger, user),
+        says=declared.hide,
     )
 
 
