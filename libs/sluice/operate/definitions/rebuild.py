@@ -184,9 +184,7 @@ def rebuild(
     """
     done = list(_rebuilt(spark, project, table, run, as_landed, computed))
     ended = {table.id} if any(ends_feed for _, ends_feed in done) else set()
-    graph, lake = project.graph, layout(project)
-    above = (t for t in graph.tables.values() if table in graph.ancestors(t.id))
-    for view in [t for t in above if t.is_view and head_as_found(lake.uri(t.id))]:
+    for view in _above(project, table):
         if _can_follow(spark, project, view, ended):
             continue
         mine = list(_nodes(spark, project, view, run, computed))
@@ -334,6 +332,13 @@ def _ready(plan: BatchPlan) -> BatchPlan:
             hint="`sluice run` brings its inputs up to date; rebuild it then",
         )
     return plan
+
+
+def _above(project: Project, table: Table) -> list[Table]:
+    """Return the built views that depend on a table, directly or not, inputs first."""
+    graph, lake = project.graph, layout(project)
+    above = (t for t in graph.tables.values() if table in graph.ancestors(t.id))
+    return [t for t in above if t.is_view and head_as_found(lake.uri(t.id))]
 
 
 def _can_follow(spark: Spark, project: Project, view: Table, ended: set[str]) -> bool:
