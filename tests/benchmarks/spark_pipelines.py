@@ -49,6 +49,7 @@ libraries:
 DELTA = """\
 spark.sql.extensions io.delta.sql.DeltaSparkSessionExtension
 spark.sql.catalog.spark_catalog org.apache.spark.sql.delta.catalog.DeltaCatalog
+spark.connect.grpc.binding.address 127.0.0.1
 """
 PYTHON = """
 from pyspark import pipelines as dp

@@ -120,6 +120,34 @@ LAMBDAS = (
     *("array(z, o).b", "z.a + o.a", "named_struct('c', z, 'd', i).c.b", "struct(i, s)", "r[0]"),
 )
 
+_MIXED = """concat('{"a": ', i, ', "b" : [1.50, -0.0, 1e10, "x", null, {"c":true}]}')"""
+_NESTED = """concat('{"a":{"b":"', s, '"},"b":"', t, '"} rest')"""
+_LIST = "concat('[', string(d), ',-0,12345678901234567890,{}, [ ]]')"
+_ODD = r"""'{"a b":"\\u00e9\\n\\/", "b":"\\t", "a":null}'"""
+OF_JSON = [  # texts, and paths into them
+    f"get_json_object({text}, '{path}')"
+    for text, paths in {
+        _MIXED: (
+            "$",
+            "$.a",
+            "$.b",
+            "$.a.b",
+            "$.b[1]",
+            "$.b[4]",
+            "$.b[4].c",
+            "$.b[5].c",
+            "$[0]",
+            "$.b[9]",
+        ),
+        _NESTED: ("$", "$.a", "$.b", "$.a.b", "$.b.c", "$.a[0]"),
+        _LIST: ("$", "$[0]", "$[1]", "$[2]", "$[3]", "$.a"),
+        _ODD: ("$", "$.a", "$.b", r"$[\'a b\']"),
+        "to_json(zs)": ("$", "$.a", "$.c.w[0]"),
+        **dict.fromkeys(("'{\"a\":01}'", "'{\"a\":[NaN]}'", "'[1,]'", "''", "s"), ("$", "$.a")),
+        **dict.fromkeys(("'\"top\"'", "' 12 '", "'null'"), ("$", "$[0]")),
+    }.items()
+    for path in paths
+]
 # Columns that functions of texts take as Spark casts them.
 AS_TEXT = "yilfdemnkbuvpq"
 # Functions whose arguments are rarely of the right types by chance.
@@ -136,6 +164,7 @@ TYPED = (
         "get(r, j)",
     ),
     *("element_at(w, -1)", "try_element_at(r, j)", "flatten(array(r, r))", "array_join(w, '-')"),
+    *OF_JSON,
     *("i IN (1, j)", "i NOT IN (j, 2, NULL)", "s IN ('a', t)", "v IN (u, DATE'2024-03-01')"),
     *("ceil(e)", "ceiling(m)", "floor(d)", "ceil(-n)", "floor(m)", "ceil(i)"),
     *("array_except(w, array(s))", "map_entries(g)", "map_from_arrays(w, w)"),

@@ -161,6 +161,18 @@ PAIRS = {
             " GROUP BY c.name"
         ),
     ),
+    "by_hidden": (
+        "o.select('id', 'amount').filter('price > 1').orderBy('state', F.desc('id')).limit(3)",
+        "SELECT id, amount FROM orders WHERE price > 1 ORDER BY state, id DESC LIMIT 3",
+    ),
+    "fields": (
+        "o.select('id', F.struct('state', 'amount').alias('s')).select('id', 's.*')",
+        "SELECT id, s.state, s.amount FROM (SELECT id, struct(state, amount) AS s FROM orders)",
+    ),
+    "json_fields": (
+        "o.select(F.from_json('state', 'a INT, b STRING').alias('j')).select('j.*')",
+        "SELECT j.a, j.b FROM (SELECT from_json(state, 'a INT, b STRING') AS j FROM orders)",
+    ),
     "distinct": ("o.select('state').distinct()", "SELECT DISTINCT state FROM orders"),
     "top": (
         "o.orderBy(F.desc('amount'), 'id').limit(3).select('id', 'amount')",

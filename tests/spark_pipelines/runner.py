@@ -26,6 +26,7 @@ CONF = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "2",
     "spark.databricks.delta.snapshotPartitions": "2",
+    "spark.connect.grpc.binding.address": "127.0.0.1",
 }
 
 

@@ -99,12 +99,22 @@ def test_a_mistake_ends_the_run_before_anything_is_committed(tmp_path: Path) -> 
     assert not (tmp_path / "lake").exists()
 
 
-def test_an_unreadable_spec_is_one_mistake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("text", "at", "message"),
+    [
+        ("name: shop\nstorages: x\n", 1, "storages"),
+        ("name: shop\nlibraries: [\n", 3, "can't read this as YAML"),
+        ("name: shop\nstorage: file:///lake\n", 1, "no file of its `libraries` defines a table"),
+    ],
+)
+def test_an_unreadable_spec_is_one_mistake(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, at: int, message: str
+) -> None:
     spec = write_project(tmp_path)
-    spec.write_text("name: shop\nstorages: x\n")
+    spec.write_text(text)
     ((file, line, problem),) = read_here(spec, monkeypatch)["mistakes"]
-    assert (file, line) == ("spark-pipeline.yml", 1)
-    assert "storages" in problem
+    assert (file, line) == ("spark-pipeline.yml", at)
+    assert message in problem
 
 
 def test_a_file_that_ends_the_process_is_named(tmp_path: Path) -> None:

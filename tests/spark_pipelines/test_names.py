@@ -60,6 +60,54 @@ PAIRS: dict[str, tuple[str, str, list[dict[str, Any]]]] = {  # DataFrame, query,
         ),
         [{"id": 1, "our_order": 3}, {"id": 2, "our_order": 2}, {"id": 3, "our_order": 1}],
     ),
+    "union": (
+        (
+            'trips.select((F.col("Fare Amt") * 2).alias("Fare Amt"), "_id")'
+            '.unionByName(trips.select("_id", "Fare Amt").filter("_id > 2"))'
+        ),
+        (
+            "SELECT `Fare Amt` * 2 AS `Fare Amt`, `_id` FROM delta.`trips`"
+            " UNION ALL SELECT `Fare Amt`, `_id` FROM delta.`trips` WHERE `_id` > 2"
+        ),
+        [
+            {"fare_amt": 3.0, "id": 1},
+            {"fare_amt": 5.0, "id": 2},
+            {"fare_amt": 14.0, "id": 3},
+            {"fare_amt": 7.0, "id": 3},
+        ],
+    ),
+    "with_missing": (
+        (
+            'trips.select("_id", F.upper("then").alias("Fare Amt")).unionByName('
+            'trips.filter("_id = 2").select("then"), allowMissingColumns=True)'
+        ),
+        (
+            "SELECT `_id`, upper(`then`) AS `Fare Amt`, CAST(NULL AS STRING) AS `then`"
+            " FROM delta.`trips` UNION ALL SELECT CAST(NULL AS BIGINT), CAST(NULL AS STRING),"
+            " `then` FROM delta.`trips` WHERE `_id` = 2"
+        ),
+        [
+            {"id": 1, "fare_amt": "A", "then": None},
+            {"id": 2, "fare_amt": "B", "then": None},
+            {"id": 3, "fare_amt": "A", "then": None},
+            {"id": None, "fare_amt": None, "then": "b"},
+        ],
+    ),
+    "sides": (
+        (
+            'trips.alias("a").join(trips.withColumn("Fare Amt", F.lit("x")).alias("b"), "_id")'
+            '.select("_id", "a.Fare Amt", F.col("b.`Fare Amt`").alias("Other"))'
+        ),
+        (
+            "SELECT a.`_id`, a.`Fare Amt`, 'x' AS `Other` FROM delta.`trips` a"
+            " JOIN delta.`trips` b ON a.`_id` = b.`_id`"
+        ),
+        [
+            {"id": 1, "fare_amt": 1.5, "other": "x"},
+            {"id": 2, "fare_amt": 2.5, "other": "x"},
+            {"id": 3, "fare_amt": 7.0, "other": "x"},
+        ],
+    ),
     "keywords": (
         'trips.groupBy("then").agg(F.max("order").alias("order"), F.count("*").alias("when"))',
         (

@@ -151,6 +151,11 @@ def test_parts_that_no_query_says_leave_out_their_view_and_what_reads_it(
         "def in_utc():\n    return o\n"
         "@dp.materialized_view(spark_conf={'spark.sql.session.timeZone': 'Asia/Tokyo'})\n"
         "def in_tokyo():\n    return o\n"
+        "@dp.materialized_view\ndef by_window():\n"
+        "    return o.groupBy(F.window('at', '1 day')).count()\n"
+        "@dp.materialized_view\ndef with_arguments():\n"
+        "    return spark.sql('select * from orders where id > :n', args={'n': 1})\n"
+        "@dp.materialized_view\ndef starred():\n    return o.select('amount.*')\n"
         "@dp.materialized_view\ndef mistaken():\n    return o.select('amounts')\n"
         "dp.create_sink('out', 'kafka', {})\n"
         "@dp.append_flow(target='out')\ndef to_out():\n    return"
@@ -161,7 +166,8 @@ def test_parts_that_no_query_says_leave_out_their_view_and_what_reads_it(
     shown = [f"{line}: {what}" for _, line, what in found["left_out"]]
     assert [one.split(":")[1].strip() for one in shown] == [
         *("by_udf", "over_it", "sampled", "in_pandas", "with_state", "written", "writer"),
-        *("nested", "in_tokyo", "mistaken", "out", "several"),
+        *("nested", "in_tokyo", "by_window", "with_arguments", "starred", "mistaken"),
+        *("out", "several"),
     ]
     assert "a Python function (UDF)" in shown[0]
     assert "it reads by_udf, which is left out" in shown[1]
@@ -171,8 +177,11 @@ def test_parts_that_no_query_says_leave_out_their_view_and_what_reads_it(
     assert "DataStreamWriter writes to another system" in shown[6]
     assert "a query inside an expression: join the table" in shown[7]
     assert "spark.sql.session.timeZone = Asia/Tokyo: Sluice computes by UTC" in shown[8]
-    assert "unknown column 'amounts'; did you mean 'amount'?" in shown[9]
-    assert "POSEXPLODE(tags) AS (n, t): write it as a LATERAL VIEW" in shown[11]
+    assert "window, a struct of times: use date_trunc" in shown[9]
+    assert "spark.sql with arguments: write them into the text" in shown[10]
+    assert "amount.*: name the fields" in shown[11]
+    assert "unknown column 'amounts'; did you mean 'amount'?" in shown[12]
+    assert "POSEXPLODE(tags) AS (n, t): write it as a LATERAL VIEW" in shown[14]
     assert {*found["sections"]["sources"]} == {"orders", "customers"}
 
 

@@ -36,6 +36,9 @@ BY_STATE = """
     -- two statements; and a semicolon in a comment
     CREATE OR REFRESH MATERIALIZED VIEW by_state
     COMMENT 'Amounts; by state'
+    PARTITIONED BY (state, bucket(4, orders))
+    CLUSTER  BY (amount)
+    DEFAULT COLLATION UTF8_BINARY
     TBLPROPERTIES ('quality' = 'gold')
     AS SELECT state, count(*) AS orders, sum(amount) AS amount
     FROM large GROUP BY state;
@@ -98,6 +101,31 @@ def test_a_run_refreshes_only_the_tables_that_are_named(tmp_path: Path) -> None:
     both = sluice("run", "--spec", spec, "--full-refresh-all", "--refresh", "cheap")
     assert both.exit_code == 2
     assert "leave out the others" in both.output
+
+
+def test_a_dataset_that_is_left_out_is_named_where_it_is_asked_for(tmp_path: Path) -> None:
+    views = """
+        CREATE MATERIALIZED VIEW best AS SELECT nowhere FROM numbers;
+        CREATE MATERIALIZED VIEW kept AS SELECT id, n FROM numbers;
+    """
+    spec = write_project(tmp_path, a_sql=views)
+    write_deltalake(tmp_path / "warehouse/numbers", pa.table({"id": ["a"], "n": [1]}))
+    of_best = sluice("plan", "--spec", spec, "best")
+    assert "a.sql:2: best: " in of_best.output
+    assert "the rest runs" in of_best.output
+    assert "unknown table 'worst'" in sluice("plan", "--spec", spec, "worst").output
+    assert "best" in sluice("dry-run", "--spec", spec).output
+    assert "no such folder or spec" in sluice("run", "--spec", tmp_path / "other.yml").output
+
+
+def test_a_row_is_traced_to_a_table_that_others_write(tmp_path: Path) -> None:
+    view = "CREATE MATERIALIZED VIEW kept AS SELECT id, max(n) AS n FROM numbers GROUP BY id"
+    spec = write_project(tmp_path, a_sql=view)
+    write_deltalake(tmp_path / "warehouse/numbers", pa.table({"id": ["a"], "n": [1]}))
+    assert sluice("run", "--spec", spec).exit_code == 0
+    found = sluice("why", "kept", "--spec", spec, "--key", "id=a")
+    assert found.exit_code == 0, found.output
+    assert "shop.numbers" in found.output
 
 
 def test_dropna_counts_nan_as_missing(tmp_path: Path) -> None:

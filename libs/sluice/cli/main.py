@@ -53,6 +53,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "sluice.cli.configuration:validate",
         "Check the configuration: every mistake at once.",
     ),
+    "dry-run": (
+        "sluice.cli.configuration:validate",
+        "The same as validate, by its name in `spark-pipelines`.",
+    ),
     "schema": (
         "sluice.cli.configuration:schema",
         "Print the configuration's JSON Schema, for editors.",

@@ -268,7 +268,8 @@ def find_files(folder: Path) -> list[Path]:
     if folder.is_file():
         return [folder]
     if not folder.is_dir():
-        raise ConfigError([f"{folder}: there is no such folder"], hint="give it by --config")
+        problem = f"{folder}: there is no such folder or spec"
+        raise ConfigError([problem], hint="give a folder by --config, or a spec by --spec")
     settings, pipelines = folder / "sluice.yaml", sorted((folder / "pipelines").glob("*.y*ml"))
     names_specs = settings.is_file() and "\nspark_pipelines:" in f"\n{settings.read_text('utf-8')}"
     if not pipelines and not names_specs:

@@ -183,7 +183,7 @@ class Graph:
         named = [table for table in self.tables.values() if table.name == name]
         if len(named) == 1:
             return named[0]
-        raise self._ambiguous(name, named) if named else self.left_out or self._unknown(name)
+        raise self._ambiguous(name, named) if named else self._left_out(name) or self._unknown(name)
 
     def pipeline(self, name: str) -> tuple[Table, ...]:
         """Return the tables of one pipeline, in order."""
@@ -215,6 +215,14 @@ class Graph:
                 found.add(current)
                 waiting += self.tables[current].inputs
         return tuple(table for table in self.tables.values() if table.id in found)
+
+    def _left_out(self, name: str) -> ConfigError | None:
+        """Return why a table may be left out; a broken file's pipeline may have any table."""
+        if not self.left_out or self.broken:
+            return self.left_out
+        of_table = f": {name.rpartition('.')[2]}: "
+        reasons = [reason for reason in self.left_out.mistakes if of_table in reason]
+        return ConfigError(reasons, hint=self.left_out.hint) if reasons else None
 
     def _unknown(self, name: str) -> UnknownTable:
         known = [*self.tables, *(table.name for table in self.tables.values())]

@@ -77,7 +77,7 @@ class Service:
 
     def ExecutePlan(self, _: Any) -> Any:  # noqa: N802 - the protocol's name
         """Refuse a command. The client asks for rows directly."""
-        raise UnsupportedLocally("a command")
+        raise UnsupportedLocally("a whole query in SQL")
 
     def AnalyzePlan(self, request: Any) -> Any:  # noqa: N802 - the protocol's name
         """Return the requested analysis of a plan, without computing its rows."""

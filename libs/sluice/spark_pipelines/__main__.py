@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from sluice.spark_pipelines.pipeline import Declarations
 
 
+EMPTY = "no file of its `libraries` defines a table: name files, or a folder as folder/**"
+
+
 class _Environment(os._Environ):  # type: ignore[type-arg] # noqa: SLF001 - to be os.environ
     """The environment, noting which variables are read."""
 
@@ -31,6 +34,7 @@ def read(spec_path: Path, note: Callable[[str], object] = str) -> dict[str, Any]
     """Return what a project declares, as JSON. `note`: gets the file that is read; at last ''."""
     from pyspark.errors import PySparkException
     from pyspark.pipelines.cli import load_pipeline_spec
+    from yaml import MarkedYAMLError  # type: ignore[import-untyped]
 
     from sluice.spark_pipelines.definitions import read_definitions
     from sluice.spark_pipelines.elements import Elements, Place
@@ -45,9 +49,14 @@ def read(spec_path: Path, note: Callable[[str], object] = str) -> dict[str, Any]
         note("")
         found = Declarations(spec, spec_path, elements)
         found.declare_all()
+        if not elements.datasets and not elements.mistakes:
+            elements.mistakes.append((Place(spec_path.name, 1), EMPTY))
     except (PySparkException, AttributeError, TypeError, KeyError, ValueError) as error:
         where, what = Place(spec_path.name, 1), " ".join(str(error).split())
         elements.mistakes.append((where, f"can't read this as a pipeline's spec: {what}"))
+    except MarkedYAMLError as error:
+        where = Place(spec_path.name, (error.problem_mark.line if error.problem_mark else 0) + 1)
+        elements.mistakes.append((where, f"can't read this as YAML: {error.problem}"))
     return {
         **(_describe(found) if found else {"is_unsettled": True}),
         "mistakes": [[p.file, p.line, problem] for p, problem in elements.mistakes],

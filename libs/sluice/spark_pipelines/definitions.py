@@ -238,6 +238,8 @@ def _called_by_user(error: BaseException, root: Path) -> str:
 def _words(error: BaseException) -> str:
     if isinstance(error, MistakenDefinition | StatementMistake):
         return str(error)
+    if isinstance(error, UnsupportedLocally):
+        return ACTION
     if isinstance(error, SyntaxError):
         return f"can't read this as Python: {error.msg}"
     if isinstance(error, PySparkException):

@@ -240,6 +240,8 @@ def _call(name: str, arguments: list[Tree]) -> Tree:  # noqa: PLR0911 - one per 
             ifs = [exp.If(this=when, true=then) for when, then in pairs]
             default = arguments[-1] if len(arguments) % 2 else None
             return exp.Case(ifs=ifs, default=default)
+        case "window" | "session_window" | "window_time", _:
+            raise NotTranslated(f"{name}, a struct of times: use date_trunc of the time")
         case "count", [exp.Literal()]:
             return call("count", exp.Star())
     return call(name, *arguments)

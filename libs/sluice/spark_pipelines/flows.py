@@ -22,7 +22,7 @@ from sluice.language.typed.types import read_columns
 from sluice.spark_pipelines.delivered import declared_columns, declared_topic
 from sluice.spark_pipelines.elements import Dataset, FullName, Query
 from sluice.spark_pipelines.expressions import Expressions, call
-from sluice.spark_pipelines.plans import Column, Plans, Rows, Tables
+from sluice.spark_pipelines.plans import Column, Plans, Rows, Tables, text_of
 from sluice.spark_pipelines.tables import WAREHOUSE, PipelineTables, Refused
 from sluice.spark_pipelines.texts import (
     free_name,
@@ -80,7 +80,7 @@ class FlowReader(Tables):
         if self.flow.text:
             return self.over_tables(self.flow.text, {})
         if relation is not None and relation.WhichOneof("rel_type") == "sql":
-            return self.over_tables(relation.sql.query, {})
+            return self.over_tables(text_of(relation.sql), {})
         return render(self.rows().stored())
 
     def rows(self) -> Rows:

@@ -10,9 +10,10 @@ from pathlib import Path
 
 from pyspark.pipelines.cli import PipelineSpec
 from sqlglot import exp
+from sqlglot.errors import SqlglotError
 
 from sluice.interpreter.refusals import UnsupportedLocally
-from sluice.language.syntax import render
+from sluice.language.syntax import reason_of, render
 from sluice.spark_pipelines.elements import Dataset, Elements, FullName, Place, Query
 from sluice.spark_pipelines.expressions import NotTranslated
 from sluice.spark_pipelines.flows import FlowReader, by_name
@@ -86,10 +87,11 @@ class Declarations:
             self._open.append(name)
             try:
                 self._declare(dataset)
-            except (Refused, NotTranslated, UnsupportedLocally) as error:
+            except (Refused, NotTranslated, UnsupportedLocally, SqlglotError) as error:
                 self._left_out.add(name)
                 place = getattr(error, "place", None) or dataset.place
-                self.refused.append((place, f"{self.tables.name(name)}: {error}"))
+                why = reason_of(error) if isinstance(error, SqlglotError) else error
+                self.refused.append((place, f"{self.tables.name(name)}: {why}"))
             self._open.pop()
             self._done.add(name)
         return dataset

@@ -7,7 +7,7 @@ that Spark gives them, the aliases and the plans that may name them, so that `df
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import count
@@ -16,10 +16,11 @@ from typing import Any, Protocol
 import pyarrow as pa
 from pyspark.sql.connect import proto
 from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
 from sqlglot import exp
 
 from sluice.interpreter.expressions.expression_tree import split_name
-from sluice.interpreter.expressions.from_protocol import schema_of
+from sluice.interpreter.expressions.from_protocol import schema_of, type_of
 from sluice.language.names import unknown
 from sluice.language.syntax import Tree, Verbatim, render
 from sluice.spark_pipelines.expressions import (
@@ -42,26 +43,28 @@ UNNAMED = frozenset({"explode", "explode_outer", "posexplode", "posexplode_outer
 class Column:
     """A column: Spark's name of it, its expression over the rows' FROM, and what may name it.
 
-    `type`: as the table that it comes from declares it, if it is one's. `is_given`: the author
-    chose the name, so a table must have it as it is.
+    `is_given`: the author chose the name, so a table must have it as it is.
     """
 
     name: str
     tree: Tree
     plans: frozenset[int] = frozenset()
     aliases: frozenset[str] = frozenset()
-    type: str = ""
     is_given: bool = False
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of a SELECT: `source` has its FROM and joins."""
+    """Rows of a SELECT: `source` has its FROM and joins.
+
+    `hidden`: columns that the last select leaves out, by which Spark may still filter and sort.
+    """
 
     columns: tuple[Column, ...]
     source: exp.Select
     where: tuple[Tree, ...] = ()
     order: tuple[exp.Ordered, ...] = ()
+    hidden: tuple[Column, ...] = ()
 
     @property
     def names(self) -> list[str]:
@@ -118,12 +121,12 @@ class Rows:
         lower = [part.lower() for part in parts]
         for size in (len(lower), *range(1, len(lower))):
             *qualifier, name = lower[:size]
-            name = self.own_name(name)
-            found = [c for c in self.columns if c.name.lower() == name]
+            found = [c for c in self.columns if column_name(c.name) == column_name(name)]
             if qualifier:
                 found = [c for c in found if ".".join(qualifier) in c.aliases]
             elif plan is not None and (own := [c for c in found if plan in c.plans]):
                 found = own
+            found = [c for c in found if c.name.lower() == name] or found
             if len({c.tree.sql() for c in found}) == 1:
                 tree = found[0].tree.copy()
                 for part in parts[size:]:
@@ -134,6 +137,15 @@ class Rows:
                     f"column {'.'.join(parts)!r} is ambiguous: alias the DataFrames"
                 )
         raise NotTranslated(unknown("column", ".".join(parts), [c.name for c in self.columns]))
+
+    def find_also_hidden(self, parts: Sequence[str], plan: int | None) -> Tree:
+        """Return the column of that name, or the hidden one. Raises NotTranslated."""
+        try:
+            return self.find(parts, plan)
+        except NotTranslated:
+            if not self.hidden:
+                raise
+            return replace(self, columns=self.hidden).find(parts, plan)
 
 
 def _is_of_rows(tree: Tree) -> bool:
@@ -160,15 +172,12 @@ class Plans:
         columns = (replace(column, plans=column.plans | plan) for column in found.columns)
         return replace(found, columns=tuple(columns))
 
-    def from_table(self, name: str, columns: Mapping[str, str], aliases: Iterable[str]) -> Rows:
-        """Return the rows of a table. `columns`: with their types."""
+    def from_table(self, name: str, columns: Iterable[str], aliases: Iterable[str]) -> Rows:
+        """Return the rows of a table."""
         alias = f"{name.rpartition('.')[2]}_{next(self.numbers)}"
         source = exp.Select().from_(exp.alias_(exp.to_table(name), alias, table=True))
         known = frozenset(aliases)
-        made = (
-            Column(c, exp.column(c, alias), aliases=known, type=type_)
-            for c, type_ in columns.items()
-        )
+        made = (Column(c, exp.column(c, alias), aliases=known) for c in columns)
         return Rows(tuple(made), source)
 
     def from_query(self, query: exp.Query, columns: Iterable[Column], names: list[str]) -> Rows:
@@ -202,7 +211,7 @@ class Plans:
                 columns += self._shown(rows, expression)
         if any(is_aggregated(column.tree) for column in columns):
             return self._grouped(rows, [], columns)
-        found = replace(rows, source=source, columns=tuple(columns))
+        found = replace(rows, source=source, columns=tuple(columns), hidden=rows.columns)
         return self.nest(found) if source.args.get("laterals") else found
 
     def _spread(self, source: exp.Select, tree: Tree, names: Sequence[str]) -> list[Column]:
@@ -222,9 +231,9 @@ class Plans:
             star = expression.unresolved_star
             of = star.unparsed_target.removesuffix(".*").lower()
             plan = star.plan_id if star.HasField("plan_id") else None
-            for column in rows.columns:
-                if (not of or of in column.aliases) and (plan is None or plan in column.plans):
-                    yield column
+            found = [c for c in rows.columns if plan is None or plan in c.plans]
+            ours = [c for c in found if of in c.aliases]
+            yield from self._fields(rows, of) if of and not ours else (ours or found)
             return
         if kind == "expression_string" and expression.expression_string.expression.strip() == "*":
             yield from rows.columns
@@ -235,9 +244,20 @@ class Plans:
         known = next((c for c in rows.columns if c.tree == tree), None) if is_same else None
         yield known or Column(name_of(expression), tree, is_given=kind == "alias")
 
+    def _fields(self, rows: Rows, of: str) -> Iterator[Column]:
+        """Yield the fields of a column that is a struct."""
+        tree, types = rows.find(split_name(of), None), self.tables.types(render(rows.query))
+        known = zip((c.tree for c in rows.columns), types, strict=True)
+        names = _field_names(tree, next((type_ for one, type_ in known if one == tree), ""))
+        if not names:
+            raise NotTranslated(f"{of}.*: name the fields")
+        for name in names:
+            yield Column(name, exp.Dot(this=tree.copy(), expression=exp.to_identifier(name)))
+
     def filter_rows(self, plan: Any) -> Rows:
         rows = self._input(plan)
-        return replace(rows, where=(*rows.where, Expressions(rows.find).tree(plan.condition)))
+        condition = Expressions(rows.find_also_hidden).tree(plan.condition)
+        return replace(rows, where=(*rows.where, condition))
 
     def _grouped(self, rows: Rows, keys: Sequence[Column], columns: Sequence[Column]) -> Rows:
         """Return groups; the columns are aggregates."""
@@ -315,18 +335,37 @@ class Plans:
     def combine_sets(self, plan: Any) -> Rows:
         left, right = self.rows(plan.left_input), self.rows(plan.right_input)
         if plan.by_name:
-            left, right = _by_name(left, right, missing=plan.allow_missing_columns)
+            left, right = self._align(left, right, missing=plan.allow_missing_columns)
         if len(left.columns) != len(right.columns):
             raise NotTranslated("a union of DataFrames with different numbers of columns")
         name = proto.SetOperation.SetOpType.Name(plan.set_op_type).rpartition("_")[2]
         made = {"UNION": exp.Union, "INTERSECT": exp.Intersect, "EXCEPT": exp.Except}[name]
         query = made(this=left.query, expression=right.query, distinct=not plan.is_all)
-        columns = (Column(c.name, c.tree, type=c.type) for c in left.columns)
+        columns = (Column(c.name, c.tree) for c in left.columns)
         return self.from_query(query, columns, left.names)
+
+    def _align(self, left: Rows, right: Rows, *, missing: bool) -> tuple[Rows, Rows]:
+        """Return both with the columns of either, in the order of the left's."""
+        ours, theirs = _by_name(left), _by_name(right)
+        names = dict.fromkeys((*ours, *theirs))
+        if ours.keys() != theirs.keys():
+            if not missing:
+                raise NotTranslated("unionByName of DataFrames with different columns")
+            ours, theirs = {**self._nulls(right), **ours}, {**self._nulls(left), **theirs}
+        one, other = (tuple(side[name] for name in names) for side in (ours, theirs))
+        return replace(left, columns=one), replace(right, columns=other)
+
+    def _nulls(self, rows: Rows) -> dict[str, Column]:
+        """Return a null of the type of each column, by its name."""
+        types = self.tables.types(render(rows.query))
+        nulls = (exp.cast(exp.null(), t, dialect=Verbatim) if t else exp.null() for t in types)
+        pairs = zip(_by_name(rows).items(), nulls, strict=True)
+        return {name: replace(column, tree=null) for (name, column), null in pairs}
 
     def sort(self, plan: Any) -> Rows:
         rows = self._input(plan)
-        order = tuple(Expressions(rows.find).sort_order(one) for one in plan.order)
+        expressions = Expressions(rows.find_also_hidden)
+        order = tuple(expressions.sort_order(one) for one in plan.order)
         return replace(rows, order=order if plan.is_global else ())
 
     def limit(self, plan: Any) -> Rows:
@@ -398,7 +437,8 @@ class Plans:
     def alias_rows(self, plan: Any) -> Rows:
         rows = self.rows(plan.input)
         alias = frozenset([plan.alias.lower()])
-        return replace(rows, columns=tuple(replace(c, aliases=alias) for c in rows.columns))
+        columns = tuple(replace(c, aliases=alias) for c in rows.columns)
+        return replace(rows, columns=columns, hidden=())
 
     def drop_nulls(self, plan: Any) -> Rows:
         """Return the rows with so many values, by default all, that are neither null nor NaN."""
@@ -420,15 +460,13 @@ class Plans:
         return self.rows(plan.input)
 
     def read_text(self, plan: Any) -> Rows:
-        if plan.args or plan.pos_args or plan.named_arguments or plan.pos_arguments:
-            raise NotTranslated("spark.sql with arguments: write them into the text")
-        return self.tables.text(self, plan.query, {})
+        return self.tables.text(self, text_of(plan), {})
 
     def read_text_over(self, plan: Any) -> Rows:
         if plan.root.WhichOneof("rel_type") != "sql":
             raise NotTranslated("a DataFrame inside an expression")
         views = {r.subquery_alias.alias: self.rows(r.subquery_alias.input) for r in plan.references}
-        return self.tables.text(self, plan.root.sql.query, views)
+        return self.tables.text(self, text_of(plan.root.sql), views)
 
     def read_local(self, plan: Any) -> Rows:
         """Return rows that the plan itself has, as VALUES."""
@@ -498,6 +536,13 @@ _JOINS = {
 }
 
 
+def text_of(plan: Any) -> str:
+    """Return the text of `spark.sql`. Raises NotTranslated if it has arguments."""
+    if plan.args or plan.pos_args or plan.named_arguments or plan.pos_arguments:
+        raise NotTranslated("spark.sql with arguments: write them into the text")
+    return str(plan.query)
+
+
 def _is_value(tree: Tree, type_: str) -> Tree:
     """Return the test that a value is neither null nor, of a type that has it, NaN."""
     if not type_:
@@ -517,6 +562,17 @@ def _several_names(expression: Any) -> list[str]:
     return names if is_numbered or (is_alias and len(names) > 1) else []
 
 
+def _field_names(tree: Tree, type_: str) -> list[str]:
+    """Return the fields of a struct: of a call that makes one, or by its type."""
+    match tree.name.lower() if isinstance(tree, exp.Anonymous) else "":
+        case "struct":
+            return [one.alias_or_name for one in tree.expressions]
+        case "from_json":
+            type_ = tree.expressions[1].name
+    found = type_of(type_) if type_ else None
+    return found.names if isinstance(found, StructType) else []
+
+
 def _using(left: Rows, right: Rows, names: list[str], type_: str) -> Iterator[Column]:
     """Yield the columns of a join by names, each of them once."""
     for name in names:
@@ -531,24 +587,14 @@ def _using(left: Rows, right: Rows, names: list[str], type_: str) -> Iterator[Co
         yield from (c for c in side.columns if c.name.lower() not in keys)
 
 
-def _by_name(left: Rows, right: Rows, *, missing: bool) -> tuple[Rows, Rows]:
-    """Return both with the columns of either, in the order of the left's."""
-    names = {c.name.lower(): c.name for c in left.columns}
-    others = {c.name.lower(): c.name for c in right.columns}
-    if not missing and names.keys() != others.keys():
-        raise NotTranslated("unionByName of DataFrames with different columns")
-    every = {c.name.lower(): c for c in (*right.columns, *left.columns)}
-    order = [*names, *(name for name in others if name not in names)]
-
-    def absent(column: Column) -> Column:
-        null = exp.cast(exp.null(), column.type, dialect=Verbatim) if column.type else exp.null()
-        return replace(column, tree=null)
-
-    def only(rows: Rows) -> Rows:
-        own = {c.name.lower(): c for c in rows.columns}
-        return replace(rows, columns=tuple(own.get(n) or absent(every[n]) for n in order))
-
-    return only(left), only(right)
+def _by_name(rows: Rows) -> dict[str, Column]:
+    """Return columns by their names in a table; two that would share one, by their own names."""
+    names = [column_name(c.name) for c in rows.columns]
+    pairs = zip(names, rows.columns, strict=True)
+    found = {n if names.count(n) == 1 else c.name.lower(): c for n, c in pairs}
+    if len(found) < len(names):
+        raise NotTranslated("unionByName of a DataFrame with two columns of one name")
+    return found
 
 
 _READERS: dict[str, Callable[[Plans, Any], Rows]] = {

@@ -34,9 +34,9 @@ KINDS: dict[tuple[str, ...], DatasetKind] = {
     ("TEMPORARY", "VIEW"): "temporary view",
     ("TEMP", "VIEW"): "temporary view",
 }
-CLAUSES = {  # a clause's words -> whether a list in parentheses follows, else one word
-    ("PARTITIONED", "BY"): True,
-    ("CLUSTER", "BY"): True,
+CLAUSES = {  # a clause's tokens -> whether a list in parentheses follows, else one word
+    ("PARTITIONED BY",): True,
+    ("CLUSTER BY",): True,
     ("TBLPROPERTIES",): True,
     ("OPTIONS",): True,
     ("USING",): False,

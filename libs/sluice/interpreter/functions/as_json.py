@@ -1,13 +1,15 @@
-"""Values as JSON, in the form of Spark's `to_json`."""
+"""Values as JSON, in the form of Spark's `to_json`, and parts of JSON."""
 
 import json
 import re
 from base64 import b64encode
 from collections.abc import Callable, Mapping
+from math import isfinite
 from typing import Any
 
 from pyspark.sql import types as T
 
+from sluice.interpreter.functions.signatures import only_text
 from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.interpreter.values.column_batch import Function, Value, each
 from sluice.interpreter.values.texts import (
@@ -114,4 +116,90 @@ def _to_json(arguments: list[Value]) -> Value:
     return each(STRING, write, value)
 
 
-JSON: Mapping[str, Function] = {"to_json": _to_json}
+_PATH = re.compile(r"\$(?:\.\w[\w-]*|\['\w[\w -]*'\]|\[\d+\])*", re.ASCII)
+_WIDE, _HALF = re.compile("[\U00010000-\U0010ffff]"), re.compile("[\ud800-\udfff]")
+_STEP = re.compile(r"\.([\w-]+)|\['([\w -]+)'\]|\[(\d+)\]", re.ASCII)
+
+
+def _get_json_object(arguments: list[Value]) -> Value:
+    """Return a part of a JSON text. Texts that Jackson may read otherwise are left to Spark."""
+    path = arguments[1].literal
+    if not isinstance(path, str) or not _PATH.fullmatch(path):
+        raise UnsupportedLocally("get_json_object by a path of more than names and numbers")
+    steps = [int(n) if n else name or quoted for name, quoted, n in _STEP.findall(path)]
+
+    def find(text: str) -> str | None:
+        try:
+            found = _parsed(text.lstrip(" \t\r\n"))
+        except ValueError:
+            return None
+        for step in steps:
+            if isinstance(step, str):
+                found = found.get(step) if isinstance(found, dict) else None
+                if found is None:
+                    return None
+            elif isinstance(found, list) and step < len(found):
+                found = found[step]
+            else:
+                return None
+        shown = found if isinstance(found, str) else _json(found)
+        if _HALF.search(shown):
+            raise UnsupportedLocally("JSON with half a character")
+        return shown
+
+    return each(STRING, find, only_text(arguments[0]))
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise UnsupportedLocally("JSON with a name twice")
+    return found
+
+
+def _finite(text: str) -> float:
+    if not isfinite(value := float(text)):
+        raise UnsupportedLocally("JSON with a number beyond DOUBLE")
+    return value
+
+
+def _no_number(text: str) -> float:
+    raise ValueError(text)
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_object, parse_float=_finite, parse_constant=_no_number, strict=False
+)
+
+
+def _parsed(text: str) -> Any:
+    """Return the value of a JSON text, without what follows an object. Raises ValueError."""
+    try:
+        value, end = _DECODER.raw_decode(text)
+    except RecursionError:
+        raise UnsupportedLocally("JSON nested too deeply") from None
+    except ValueError:
+        if "'" in text or len(text) > 1_000:  # which Jackson takes as quotes; a long number
+            raise UnsupportedLocally("JSON that is not strict") from None
+        raise
+    if not isinstance(value, dict | list) and text[end:].strip():
+        raise UnsupportedLocally("JSON that is not strict")
+    return value
+
+
+def _json(value: Any) -> str:
+    match value:
+        case dict():
+            return f"{{{','.join(f'{_json(k)}:{_json(v)}' for k, v in value.items())}}}"
+        case list():
+            return f"[{','.join(map(_json, value))}]"
+        case str():  # Jackson writes a character beyond 16 bits as two
+            return _WIDE.sub(
+                lambda m: json.dumps(m[0])[1:-1].upper().replace("U", "u"), _text(value)
+            )
+        case float():
+            return double_text(value)
+    return json.dumps(value)
+
+
+JSON: Mapping[str, Function] = {"to_json": _to_json, "get_json_object": _get_json_object}

@@ -52,6 +52,7 @@ _COUNTS = """
 2: != % * / < <= <=> <> = == > >= and array_append array_contains array_except array_intersect
 2: array_position array_prepend array_remove array_repeat array_union arrays_overlap date_add
 2: date_diff date_format date_part date_sub date_trunc datediff datepart div element_at equal_null
+2: get_json_object
 2: ifnull ilike like map_contains_key map_from_arrays mod nanvl next_day nullif nvl or pmod regexp
 2: regexp_count regexp_like regexp_substr rlike shiftleft shiftright shiftrightunsigned trunc
 2: try_add try_divide try_element_at try_mod try_multiply try_subtract

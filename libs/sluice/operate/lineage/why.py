@@ -51,7 +51,7 @@ def deliveries_of(project: Project, part: TracedRows) -> list[Delivered]:
     if not table.is_ingested or part.version is None or INTERVAL not in part.rows.column_names:
         return []
     uri = layout(project).uri
-    times = Counter[datetime](part.rows[INTERVAL].to_pylist())
+    times = Counter[datetime](part.rows[INTERVAL].drop_null().to_pylist())
     commits = {c.position.batch: c for c in back_from(uri(part.table), part.version) if c.position}
     found = []
     for note in deliveries(uri(table.id, INTERVALS)):
