@@ -6,7 +6,7 @@
 The wheel's requirements are installed into a new environment, first alone, then with one extra
 after the other. After each step, the tests that need no other extra must pass. The tests' own
 requirements have the versions of `.venv`. The versions of a pair are in `.cache/matrix/*.txt`; the
-row that each prints belongs in `docs/install.md`, and in `sluice/operate/tested.py` by hand.
+row that each prints belongs in `docs/install.md`, and in `sluice/operate/doctor.py` by hand.
 """
 
 import shutil

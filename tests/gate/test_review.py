@@ -14,7 +14,7 @@ from tests.gate.rows import expect
 
 from sluice.declare.expectation import Expectation
 from sluice.gate import engine, review
-from sluice.gate.rules.other_table import other_column
+from sluice.gate.rules.suite import other_column
 
 COLUMNS = {"quantity": "INT", "price": "DECIMAL(12,2)", "department": "STRING", "at": "TIMESTAMP"}
 

@@ -30,7 +30,7 @@ CONSTANTS = {
     "sluice.kinds.cogroup.batch.SPREAD_SAMPLE_ROWS": 1,
     "sluice.kinds.join.batch.MULTIPLIED_ROWS": 0,
     "sluice.kinds.lookup.facts.CHANGED_SHARE": 0,
-    "sluice.kinds.lookup.references.BROADCAST_SHARE": 0,
+    "sluice.kinds.lookup.facts.BROADCAST_SHARE": 0,
     "sluice.kinds.topk.batch.FULL_BYTES": NONE,
     "sluice.kinds.topk.batch.FULL_SHARE": NONE,
     "sluice.kinds.window_store.batch.StoreKept.slice_files": 2,

@@ -19,7 +19,7 @@ from daemons import Daemons
 from ports import free_port
 from sluice.cli.main import main
 from sluice.declare.project import SparkSettings
-from sluice.delta.places.lake_format import FORMAT
+from sluice.delta.places.lake_layout import FORMAT
 from sluice.errors import MissingDependency
 from sluice.operate import cluster
 from sluice.spark import session, starting

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sluice.operate import tested
+from sluice.operate import doctor
 from sluice.operate.doctor import untested_versions
 from sluice.spark import jars
 
@@ -18,8 +18,8 @@ def test_the_docs_list_what_was_tested() -> None:
     listed = set()
     for python, cells in rows:
         pyspark, _, deltalake, pyarrow, pandas, *_ = cells.split(" | ")
-        listed.add((python, *(tested.minor(v) for v in (pyspark, deltalake, pyarrow, pandas))))
-    assert listed == set(tested.TESTED)
+        listed.add((python, *(doctor.minor(v) for v in (pyspark, deltalake, pyarrow, pandas))))
+    assert listed == set(doctor.TESTED)
 
 
 def test_versions_of_the_lock_were_tested() -> None:
@@ -33,7 +33,7 @@ def test_an_untested_pair_is_named_with_the_nearest(monkeypatch: pytest.MonkeyPa
         "pyarrow": "26.0.1",
         "pandas": "2.3.3",
     }
-    monkeypatch.setattr(tested, "version", found.__getitem__)
+    monkeypatch.setattr(doctor, "version", found.__getitem__)
     (finding,) = untested_versions()
     assert not finding.stops
     assert "pyspark-client 4.2, deltalake 1.7, pyarrow 26.0, pandas 2.3 were not tested" in (

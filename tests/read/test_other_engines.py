@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from deltalake import DeltaTable
 
-from sluice.delta.places.lake_format import FORMAT
+from sluice.delta.places.lake_layout import FORMAT
 
 LAKE = Path(__file__).parents[1] / "delta" / "lakes" / str(FORMAT) / "lake" / "trips"
 TOWNS = [("Bern", 12), ("Graz", 1), ("Rome", 5)]

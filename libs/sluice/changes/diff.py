@@ -16,7 +16,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
-from sluice.changes.feed_columns import CHANGE_TYPE, COMES
+from sluice.language.names import CHANGE_TYPE, COMES
 
 T = TypeVar("T")
 WEIGHT = "_sluice_weight"
@@ -95,21 +95,18 @@ def diff(
     pairs = sides.groupBy(*_quote_all(key)).agg(
         *[F.first(F.when(F.col("_side") == s, F.col("_row")), True).alias(s) for s in _SIDES]
     )
+    if ignore or _has_map(new.schema):
+        is_same = agree_in(new.schema, [c for c in columns if c not in ignore and c not in key])
+    else:  # rows are compared whole if all of them counts
+        is_same = F.col("old").eqNullSafe(F.col("new"))
     change = (
         F.when(F.col("old").isNull(), "insert")
         .when(F.col("new").isNull(), "delete")
-        .when(~_is_same(new.schema, key, ignore), "update")
+        .when(~is_same, "update")
     )
     changed = pairs.withColumn(CHANGE, change).where(F.col(CHANGE).isNotNull())
     shown = changed.withColumn("_row", F.coalesce(F.col("new"), F.col("old")))
     return shown.select(*[F.col("_row").getField(c).alias(c) for c in columns], CHANGE)
-
-
-def _is_same(schema: StructType, key: Sequence[str], ignore: Collection[str]) -> Column:
-    """True if the rows of one key agree. Rows are compared whole if all of them counts."""
-    if not ignore and not _has_map(schema):
-        return F.col("old").eqNullSafe(F.col("new"))
-    return agree_in(schema, [c for c in schema.names if c not in ignore and c not in key])
 
 
 def insertions(rows: DataFrame) -> DataFrame:

@@ -44,16 +44,13 @@ def at_or_before(order: Sequence[Direction], left: str, right: str) -> str:
     found = "true"
     for direction in reversed(order):
         a, b = field(left, direction.column), field(right, direction.column)
-        found = f"({_before(direction, a, b)} OR ({a} <=> {b} AND {found}))"
+        by_value = f"coalesce({a} {'>' if direction.descending else '<'} {b}, false)"
+        first, second = (a, b) if direction.nulls_first else (b, a)
+        before = f"{by_value} OR ({first} IS NULL AND {second} IS NOT NULL)"
+        found = f"({before} OR ({a} <=> {b} AND {found}))"
     return found
 
 
 def field(row: str, column: str) -> str:
     """SQL for a column of a struct column or alias; of the row itself without one."""
     return f"{row}.`{column}`" if row else f"`{column}`"
-
-
-def _before(direction: Direction, a: str, b: str) -> str:
-    by_value = f"coalesce({a} {'>' if direction.descending else '<'} {b}, false)"
-    first, second = (a, b) if direction.nulls_first else (b, a)
-    return f"{by_value} OR ({first} IS NULL AND {second} IS NOT NULL)"

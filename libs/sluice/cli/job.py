@@ -235,15 +235,7 @@ def _job(  # noqa: PLR0913 - the job's options
     check_bounds(start, end, changed=changed)
     given = Run(run_id, full_refresh=full_refresh, allow_empty=allow_empty)
     return Job(
-        names,
-        Path(config),
-        given,
-        start,
-        end,
-        backfill,
-        keeps_failures,
-        pin,
-        is_about_news=changed,
+        names, Path(config), given, start, end, backfill, keeps_failures, pin, is_about_news=changed
     )
 
 

@@ -20,13 +20,7 @@ from sluice.terminal.options import (
     where_option,
     write_page,
 )
-from sluice.terminal.output import (
-    Format,
-    arrange,
-    write_found,
-    write_json,
-    write_record,
-)
+from sluice.terminal.output import Format, arrange, write_found, write_json, write_record
 
 if TYPE_CHECKING:
     from sluice.read.lake import Lake

@@ -275,12 +275,7 @@ def advance(
 @format_option
 @config_option
 def replay(
-    source: str,
-    start: str | None,
-    end: str | None,
-    allow_empty: bool,
-    format_: Format,
-    config: str,
+    source: str, start: str | None, end: str | None, allow_empty: bool, format_: Format, config: str
 ) -> None:
     """Read the intervals of SOURCE with rows in quarantine again, after a fix.
 
@@ -292,13 +287,7 @@ def replay(
     first, last = (parse_time(t, zone) if t else None for t in (start, end))
     intervals = to_replay(project, table, first, last)
     this = name_run("replay", allow_empty=allow_empty)
-    do(
-        project,
-        [table],
-        this,
-        lambda s, p, t: replay_intervals(s, p, t, intervals, this),
-        format_,
-    )
+    do(project, [table], this, lambda s, p, t: replay_intervals(s, p, t, intervals, this), format_)
     if format_ is Format.TABLE and not intervals:
         click.echo(f"{table.id} has no rows in quarantine there")
 

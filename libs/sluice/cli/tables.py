@@ -94,7 +94,6 @@ IN_VERSIONS = (
     "by a lifecycle rule for noncurrent versions"
 )
 
-
 MOST_SHOWN = 10  # subjects of a source; `--json` has all
 
 

@@ -39,12 +39,7 @@ from sluice.operate.verify import Verification
 from sluice.operate.verify import verify as verify_table
 from sluice.report.sweep import whole_table
 from sluice.spark.session import Spark, open_session, with_spark
-from sluice.terminal.options import (
-    config_option,
-    empty_option,
-    format_option,
-    warn_of_left_out,
-)
+from sluice.terminal.options import config_option, empty_option, format_option, warn_of_left_out
 from sluice.terminal.output import Format, pluralize, print_fitted, print_table, write_rows
 
 

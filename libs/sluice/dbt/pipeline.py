@@ -176,7 +176,6 @@ LIKE: Mapping[str, Callable[[DataTest, str], ExpectationFields]] = {
     "accepted_values": _accepted_values,
 }
 
-
 FIELDS = ("description", "kind", "incremental", "sql", "expect")
 Find = Callable[[str], str]  # path of a file in the dbt project -> its path for Sluice, or ''
 ANALYSIS = "an analysis, which builds no table"

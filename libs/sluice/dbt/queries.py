@@ -202,7 +202,6 @@ MEANINGS: Mapping[type[SqlTree], Translation] = {
     exp.RegexpReplace: _replace_pattern,
 }
 
-
 THIS = re.compile(r"\bthis\b")
 PLACES_OF_COLUMNS = {
     (exp.Column, "this"),

@@ -99,10 +99,7 @@ def find_misplaced(data: Any, document: Document, where: Where) -> Iterator[tupl
         at = (*where, "options", name)
         own = document.own(at, value if isinstance(value, str) else "")
         if (SECRET.search(name) and (own or not isinstance(value, str))) or IN_URL.search(own):
-            yield (
-                at,
-                f"`{name}` holds a secret, which must not be in a file: write ${{VARIABLE}}",
-            )
+            yield (at, f"`{name}` holds a secret, which must not be in a file: write ${{VARIABLE}}")
         try:
             check_option(name, own)
         except ValueError as error:

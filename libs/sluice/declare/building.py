@@ -150,10 +150,7 @@ def _inputs(
 
 
 def _problem(
-    reference: Reference,
-    target: str,
-    declaration: Declaration,
-    declared: Mapping[str, Declaration],
+    reference: Reference, target: str, declaration: Declaration, declared: Mapping[str, Declaration]
 ) -> str:
     section = reference.section
     if target not in declared:

@@ -35,7 +35,6 @@ OP = "_sluice_op"  # `insert` or `delete`: what it does to its table
 CUT = "_sluice_cut"  # number (INT) of its values that lost digits beyond a microsecond
 UNDATED = "_sluice_undated"  # true (BOOLEAN) if it has no event time, so it is in no interval
 
-
 PATTERN_OPTIONS = ("dateFormat", "timestampFormat", "timestampNTZFormat")
 LETTERS = frozenset("GyMLdDQqEFahHKkmsSOXxZVz")
 EXAMPLE = "Spark's patterns look like yyyy-MM-dd HH:mm:ss"

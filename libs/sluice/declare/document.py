@@ -45,14 +45,11 @@ def split_by_commas(node: CommentedMap | CommentedSeq) -> str:
         whole = next((text for text in joined if count_unclosed(text) <= 0), "")
         if count_unclosed(value) > 0 and whole:
             return whole
-        if value and isinstance(node, CommentedMap) and (words := _words(parts[i + 1 :])):
+        # A text of several words after a cut value is a key without a value.
+        words = [text for text, _ in takewhile(lambda p: p[1] and " " in p[0], parts[i + 1 :])]
+        if value and words and isinstance(node, CommentedMap):
             return ", ".join([value, *words])
     return ""
-
-
-def _words(parts: list[tuple[str, bool]]) -> list[str]:
-    """Return the first texts, of several words each: keys without a value that end a cut value."""
-    return [text for text, _ in takewhile(lambda part: part[1] and " " in part[0], parts)]
 
 
 def _parts(node: CommentedMap | CommentedSeq) -> list[tuple[str, bool]]:

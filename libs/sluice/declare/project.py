@@ -28,11 +28,7 @@ from sluice.declare.environment_folders import VARIABLE, existing
 from sluice.declare.mistakes import Mistakes
 from sluice.declare.project_cache import Noting, keep, kept_in, recall
 from sluice.declare.resolution import Review
-from sluice.declare.settings import (
-    AirflowSettings,
-    QualitySettings,
-    SparkSettings,
-)
+from sluice.declare.settings import AirflowSettings, QualitySettings, SparkSettings
 from sluice.declare.spark_specs import SparkProject, is_spec, read_spec
 from sluice.declare.stores import S3, explain_misplaced, faults, out_of_reach, scheme_of, store_of
 from sluice.declare.table import Graph, Table
@@ -73,7 +69,6 @@ def check_compared(declared: Mapping[str, Declaration], mistakes: Mistakes) -> N
 
 
 __all__ = ["AirflowSettings", "Pipeline", "Project", "QualitySettings", "SparkSettings", "load"]
-
 
 LEFT_OUT = "these parts of spark-pipelines projects are left out; the rest runs"
 MANY_TABLES = 8  # from here on, loading takes longer than the cache
@@ -434,7 +429,9 @@ def load_sound(
             places = (PLACE.match(mistake) for mistake in error.mistakes)
             broken = {place["file"] for place in places if place} - left_out
             left_out |= broken
-            if not broken or not _is_sound(Path(config_dir), left_out):
+            folder = Path(config_dir)
+            others = {p.as_posix() for p in (folder / "pipelines").glob("*.y*ml")} - left_out
+            if not broken or not others or (folder / "sluice.yaml").as_posix() in left_out:
                 raise ConfigError(mistakes) from None
         else:
             reported = _error(mistakes, left_out)
@@ -442,12 +439,6 @@ def load_sound(
             reasons = reported or project.graph.left_out
             graph = replace(project.graph, left_out=reasons, broken=named)
             return project.model_copy(update={"graph": graph}), reported
-
-
-def _is_sound(folder: Path, left_out: Collection[str]) -> bool:
-    """Return whether the project's own file is sound, and any pipeline's."""
-    pipelines = {path.as_posix() for path in (folder / "pipelines").glob("*.y*ml")}
-    return (folder / "sluice.yaml").as_posix() not in left_out and bool(pipelines - {*left_out})
 
 
 def _error(mistakes: tuple[str, ...], left_out: Collection[str]) -> ConfigError | None:

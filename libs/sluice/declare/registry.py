@@ -32,10 +32,7 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
     }
 )
 COMMANDS: Mapping[str, str] = MappingProxyType(
-    {
-        "top": "sluice.kinds.topk.commands:top",
-        "fetch": "sluice.kinds.window_store.commands:fetch",
-    }
+    {"top": "sluice.kinds.topk.commands:top", "fetch": "sluice.kinds.window_store.commands:fetch"}
 )
 _added: dict[str, Kind] = {}
 _added_commands: dict[str, str] = {}

@@ -53,7 +53,11 @@ def _pipeline() -> JsonSchema:
     definitions = generated["$defs"]
     for model in tables:
         _as_written(model, definitions[model.__name__])
-    sections = {s: _tables_by_name(*(kind.model for kind in kinds(s))) for s in SECTIONS}
+    sections: JsonSchema = {}
+    for section in SECTIONS:
+        choices = [{"$ref": f"#/$defs/{kind.model.__name__}"} for kind in kinds(section)]
+        one = choices[0] if len(choices) == 1 else {"anyOf": choices}
+        sections[section] = {"type": "object", "patternProperties": {TABLE: one}}
     return _closed_object(_header() | sections, ["pipeline", "schedule"]) | {"$defs": definitions}
 
 
@@ -72,12 +76,6 @@ def _header() -> JsonSchema:
         "timezone": {"type": "string", "examples": ["UTC", "Europe/Berlin"]},
         "airflow": {"$ref": "#/$defs/AirflowSettings"},
     }
-
-
-def _tables_by_name(*models: type[TableSpec]) -> JsonSchema:
-    choices = [{"$ref": f"#/$defs/{model.__name__}"} for model in models]
-    one = choices[0] if len(choices) == 1 else {"anyOf": choices}
-    return {"type": "object", "patternProperties": {TABLE: one}}
 
 
 def _as_written(model: type[TableSpec], schema: JsonSchema) -> None:

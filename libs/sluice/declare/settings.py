@@ -15,7 +15,6 @@ Options = Annotated[
     ),
 ]
 
-
 Driver = Literal["postgresql", "s3"]
 # Settings of Spark SQL that affect how it computes, not the result.
 _OF_PACE = ("shuffle.", "adaptive.", "codegen.", "files.", "autoBroadcast", "ui.", "warehouse.")

@@ -74,7 +74,10 @@ class JoinedTable(KeyValues):
 
     @cached_property
     def schema(self) -> pa.Schema:
-        return _plain(self._query("LIMIT 0").schema)
+        # The engine's own string and binary representations are not for callers.
+        plain = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
+        found = self._query("LIMIT 0").schema
+        return pa.schema([field.with_type(plain.get(field.type, field.type)) for field in found])
 
     @property
     def key(self) -> KeyColumns:
@@ -182,12 +185,6 @@ def _filter(
         table = table.slice(0, left)
         left = None if left is None else left - table.num_rows
         yield table
-
-
-def _plain(schema: pa.Schema) -> pa.Schema:
-    """Return the columns without the engine's own string and binary representations."""
-    plain = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
-    return pa.schema([field.with_type(plain.get(field.type, field.type)) for field in schema])
 
 
 def open_table(

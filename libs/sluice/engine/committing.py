@@ -17,7 +17,7 @@ a removed column, a changed type, or a key column that the table lacked. The tab
 whole, and the readers of its feed must be rebuilt as well.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
@@ -91,11 +91,11 @@ class Kept:
             return None
         return Filing(before, self.limits, self.order, self.partition)
 
-    def crowded(self, filing: Filing) -> list[Slice]:
+    def find_crowded(self, filing: Filing) -> list[Slice]:
         """Return slices with too many files or marked rows, or that a batch left unordered."""
         return [s for s in filing.slices if self._is_crowded(s)]
 
-    def unsealed(self, filing: Filing) -> list[Slice]:
+    def find_unsealed(self, filing: Filing) -> list[Slice]:
         """Return slices that get no more rows and are not yet few, sorted files."""
         return []
 
@@ -115,7 +115,7 @@ def kept_by_key(context: Context, table_id: str, key: Sequence[str] = ()) -> Kep
 def tidy(spark: Spark, kept: Kept) -> None:
     """File crowded slices again after a batch, if they can't wait for upkeep."""
     if kept.tidied_rows and (filing := kept.filing):
-        refile(filing, spark, kept.crowded(filing), "compact", unordered=kept.tidied_rows)
+        refile(filing, spark, kept.find_crowded(filing), "compact", unordered=kept.tidied_rows)
 
 
 def refile(
@@ -254,11 +254,7 @@ def _replace(
 
 
 def _local(
-    session: SparkSession,
-    context: Context,
-    target: Target,
-    rows: pa.Table,
-    position: Position,
+    session: SparkSession, context: Context, target: Target, rows: pa.Table, position: Position
 ) -> Committed:
     """Commit rows held in this process, to an existing table."""
     assert target.before is not None
@@ -289,7 +285,9 @@ def _commit_counted(
     if context.settings.commit != "spark" and _is_small(context, rows, total):
         return commit.commit_arrow(before, to_arrow(rows), target.key, position, context.limits)
     by_spark = SparkCommit(session, before, position, target.key, context.limits)
-    if _leaves_nothing(context, before, counts):
+    altered = counts.get("update", 0) + counts.get("delete", 0)
+    is_large = altered > context.settings.small_changelog
+    if is_large and altered == table_size(before.uri, before.version).rows:  # no row stays
         return by_spark.replace(rows, counts)
     return by_spark.changelog(rows, counts)
 
@@ -301,13 +299,6 @@ def _is_small(context: Context, rows: DataFrame, total: int) -> bool:
         return total <= most
     some = to_arrow(rows.limit(SAMPLED_ROWS))
     return bool(total * some.nbytes <= limits.held_bytes * some.num_rows)
-
-
-def _leaves_nothing(context: Context, before: Head, counts: Mapping[str, int]) -> bool:
-    """True if every row of a large table is replaced."""
-    altered = counts.get("update", 0) + counts.get("delete", 0)
-    is_large = altered > context.settings.small_changelog
-    return is_large and altered == table_size(before.uri, before.version).rows
 
 
 def _keep_version(target: Target, before: Head, position: Position) -> Committed:

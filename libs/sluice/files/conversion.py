@@ -250,13 +250,9 @@ def _impossible(sql: str, type_: DataType, depth: int = 0) -> str:
             parts = [(f"array({sql}.{field_name(f.name)})", f.dataType) for f in type_.fields]
         case _:
             return ""
-    return " OR ".join(filter(None, (_any_impossible(*part, depth) for part in parts)))
-
-
-def _any_impossible(array: str, type_: DataType, depth: int) -> str:
     v = f"v{depth}"
-    found = _impossible(v, type_, depth + 1)
-    return f"exists({array}, {v} -> coalesce({found}, false))" if found else ""
+    tests = ((array, _impossible(v, part, depth + 1)) for array, part in parts)
+    return " OR ".join(f"exists({a}, {v} -> coalesce({test}, false))" for a, test in tests if test)
 
 
 def _alike(a: DataType, b: DataType) -> bool:

@@ -15,14 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow.fs import FileSystem
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import (
-    DataType,
-    IntegerType,
-    LongType,
-    StringType,
-    StructField,
-    StructType,
-)
+from pyspark.sql.types import DataType, IntegerType, LongType, StringType, StructField, StructType
 
 from sluice.declare.declared import CUT, FILE, Declared
 from sluice.delta.places.folders import LandedFile
@@ -162,10 +155,7 @@ def parquet_here(
 
 
 def _table(
-    found: FileHead,
-    fields: Sequence[StructField],
-    nanos: Collection[str],
-    names: Mapping[str, str],
+    found: FileHead, fields: Sequence[StructField], nanos: Collection[str], names: Mapping[str, str]
 ) -> pa.Table:
     stored = [names.get(f.name, f.name) for f in fields]
     data = pa.BufferReader(content_of(found))

@@ -302,18 +302,12 @@ _OTHERS = {
     "BINARY": _base64,
 }
 
-
 REPLACEMENT = "\ufffd"  # a decoder's replacement for bytes outside its encoding
 VALUE = "_sluice_value_"
 
 
 def of_texts(
-    rows: DataFrame,
-    spec: Declared,
-    texts: Texts,
-    *,
-    reason: str,
-    values: Collection[str] = (),
+    rows: DataFrame, spec: Declared, texts: Texts, *, reason: str, values: Collection[str] = ()
 ) -> DataFrame:
     """Return the declared columns in their types, and conversion.OWN.
 
@@ -329,7 +323,10 @@ def of_texts(
     types = {c.name: c.type for c in spec.columns}
     said = (_says(f, types[f.name], texts) for f in read)
     says = f"coalesce({', '.join([reason, *filter(None, said), 'NULL'])})"
-    judged = typed.selectExpr("*", f"CAST({says} AS STRING) AS {REASON}", *_cut(read, texts))
+    cut = filter(None, (texts.cut(_text_in_file(f, texts), f.dataType) for f in read))
+    counted = " + ".join(f"coalesce(CAST({condition} AS INT), 0)" for condition in cut)
+    noted = [f"CAST({says} AS STRING) AS {REASON}", *([f"{counted} AS {CUT}"] if counted else [])]
+    judged = typed.selectExpr("*", *noted)
     kept = {f.name: name(f.name) for f in declared}
     kept |= {f.name: f"{VALUE}{f.name}" for f in read}
     whole = as_json(f"struct({', '.join(name(f.name) for f in declared)})")
@@ -345,13 +342,6 @@ def _convert(rows: DataFrame, read: Sequence[StructField], texts: Texts) -> Data
         now = {column: made[nth](column) for column, made in steps.items() if nth < len(made)}
         typed = typed.withColumns({column: F.expr(sql) for column, sql in now.items()})
     return typed
-
-
-def _cut(read: Sequence[StructField], texts: Texts) -> tuple[str, ...]:
-    """Return SQL for CUT, the number of columns that lost digits by a pattern, if any can."""
-    cut = filter(None, (texts.cut(_text_in_file(f, texts), f.dataType) for f in read))
-    counted = " + ".join(f"coalesce(CAST({condition} AS INT), 0)" for condition in cut)
-    return (f"{counted} AS {CUT}",) if counted else ()
 
 
 def _says(field: StructField, written: str, texts: Texts) -> str:

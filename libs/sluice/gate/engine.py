@@ -20,8 +20,7 @@ from sluice.declare.expectation import Expectation
 from sluice.extras import require
 from sluice.gate.outcomes.history import newest
 from sluice.gate.outcomes.results import ExpectationOutcome, Json, config
-from sluice.gate.rules.other_table import SUM
-from sluice.gate.rules.suite import words
+from sluice.gate.rules.suite import SUM, words
 from sluice.language.expression import Expression
 from sluice.language.names import Row
 
@@ -42,9 +41,7 @@ def load() -> Any:
 
 
 def validate(
-    rows: "DataFrame",
-    expectations: Sequence[Expectation],
-    result_format: str | Json = "SUMMARY",
+    rows: "DataFrame", expectations: Sequence[Expectation], result_format: str | Json = "SUMMARY"
 ) -> tuple[ExpectationOutcome, ...]:
     """Return each expectation's outcome on `rows`, by GX on Spark: several Spark jobs each."""
     if not expectations:

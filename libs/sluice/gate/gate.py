@@ -5,7 +5,6 @@
     verdict = gate.check(batch)             # one Spark job (one more if uniqueness is expected)
     verdict.enforce()                       # QualityStop if an expectation marked `stop` failed
     accepted_rows(batch)                    # the rows to commit
-    quarantined_rows(batch)                 # the rows for the quarantine
 
 The batch is a DataFrame of parsed rows. A reader marks rows that it could not use in the columns
 that `declare.declared` names, such as REASON. No row is lost: `check` asserts that read = accepted
@@ -115,11 +114,6 @@ class Gate:
 def accepted_rows(split: DataFrame) -> DataFrame:
     """Return the accepted rows of a split batch, without the columns that reader and gate add."""
     return split.filter(ACCEPTED).drop(*OWN)
-
-
-def quarantined_rows(split: DataFrame) -> DataFrame:
-    """Return the other rows of a split batch, with all of their columns."""
-    return split.filter(f"NOT ({ACCEPTED})")
 
 
 def _reason(rule: RowRule) -> str:

@@ -34,7 +34,7 @@ from typing import Any
 from sluice.cache import cache_folder
 from sluice.declare.expectation import Expectation
 from sluice.extras import is_installed
-from sluice.gate.rules import other_table, suite
+from sluice.gate.rules import suite
 from sluice.gate.rules.suite import COMPILERS, refusals
 from sluice.language.expression import Expression
 from sluice.language.names import unknown
@@ -168,10 +168,6 @@ def _is_flag(value: Any) -> bool:
     return isinstance(value, bool)
 
 
-def _are_several(value: Any) -> bool:
-    return isinstance(value, list) and len(value) > 1 and all(map(_is_text, value))
-
-
 def _are_values(value: Any) -> bool:
     is_list = isinstance(value, list) and bool(value)
     return is_list and (all(map(_is_text, value)) or all(map(_is_number, value)))
@@ -194,7 +190,11 @@ ARGUMENTS: Mapping[str, tuple[Mapping[str, Test], Mapping[str, Test]]] = {
     "expect_column_values_to_match_regex": ({**_COLUMN, "regex": _is_text}, _MOSTLY),
     "expect_column_values_to_not_match_regex": ({**_COLUMN, "regex": _is_text}, _MOSTLY),
     "expect_compound_columns_to_be_unique": (
-        {"column_list": _are_several},
+        {
+            "column_list": lambda value: (
+                isinstance(value, list) and len(value) > 1 and all(map(_is_text, value))
+            )
+        },
         _MOSTLY,
     ),
     "expect_column_min_to_be_between": (_COLUMN, _between(_is_number)),
@@ -204,11 +204,6 @@ ARGUMENTS: Mapping[str, tuple[Mapping[str, Test], Mapping[str, Test]]] = {
     "expect_table_row_count_to_be_between": ({}, _between(_is_whole)),
     "expect_table_row_count_to_equal": ({"value": _is_whole}, {}),
 }
-
-
-def not_on_spark(expectation: Expectation) -> list[str]:
-    """Return a mistake if Great Expectations has the expectation, but not for Spark."""
-    return _answer("not_on_spark", expectation)
 
 
 def _answer(ask: str, expectation: Expectation) -> list[str]:
@@ -261,15 +256,15 @@ def mistakes(expectation: Expectation, columns: Mapping[str, str]) -> list[str]:
         expectation = suite.at(expectation, NOW)
     except ValueError as error:
         return [str(error)]
-    if expectation.type in other_table.COMPILED:
-        return other_table.mistakes(expectation)
+    if expectation.type in suite.COMPARISONS:
+        return suite.mistakes_of_comparison(expectation)
     values = list(_values(expectation, columns))
     if not is_plain(expectation) and (problems := _answer("mistakes", expectation)):
         return values or problems
     if problems := refusals(expectation):
         return problems
     return [
-        *([] if expectation.type in COMPILERS else not_on_spark(expectation)),
+        *([] if expectation.type in COMPILERS else _answer("not_on_spark", expectation)),
         *_order(expectation.kwargs),
         *_patterns(expectation.kwargs),
         *_condition(expectation.kwargs.get("row_condition"), columns),

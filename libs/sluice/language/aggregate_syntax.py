@@ -94,10 +94,7 @@ PARAMETERS: dict[str, tuple[int, int]] = {
     "percentile": (1, 1),
     "approx_top_k": (0, 2),
 }
-INSTEAD = {
-    "count_if": "count(*) FILTER (WHERE x > 1)",
-    "percentile_cont": "percentile(x, 0.5)",
-}
+INSTEAD = {"count_if": "count(*) FILTER (WHERE x > 1)", "percentile_cont": "percentile(x, 0.5)"}
 ACCEPTED = sorted({*PARAMETERS, *SYNONYMS, *BY})
 _OWN = "python"  # placeholder for a user's aggregator class while its call is parsed
 PYTHON = re.compile(r"\s*([A-Za-z_][\w.]*:[A-Za-z_]\w*)\s*(?:\((.*)\))?\s*", re.DOTALL)

@@ -9,13 +9,19 @@ from pydantic import AfterValidator, WithJsonSchema
 
 Row = dict[str, Any]
 
-
 INTERVAL = "_sluice_interval"  # start of the interval that delivered a row; in quarantine, too
 ID = "_sluice_id"  # identity of a delivered row within its interval
 BATCH = "_sluice_batch"  # number of the batch that looked a row's values up
 CARRIED = "_sluice_key_"  # prefix of a view's columns that are an input's key
 HIDDEN_TYPES = {INTERVAL: "TIMESTAMP", ID: "STRING", BATCH: "BIGINT"}
 
+# Columns of Delta's change feed, and which of its rows were added or removed.
+CHANGE_TYPE = "_change_type"
+COMMIT_VERSION = "_commit_version"
+COMMIT_TIMESTAMP = "_commit_timestamp"
+OF_FEED = (CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP)  # none of the table's own
+COMES = ("insert", "update_postimage")
+GOES = ("delete", "update_preimage")
 
 STATE = "state"  # state of a kind beyond the visible rows
 DELIVERIES = "deliveries"  # every delivered row, by interval

@@ -89,7 +89,6 @@ common: coalesce greatest ifnull least nvl
 ?: zip_with
 """
 
-
 SCALAR = {
     name: returns
     for returns, names in (line.split(": ", 1) for line in _TABLE.strip().splitlines())
@@ -106,7 +105,6 @@ regr_slope regr_sxx regr_sxy regr_syy skewness some std stddev stddev_pop stddev
 sum try_avg try_sum var_pop var_samp variance
 """
 AGGREGATES = frozenset(_AGGREGATES.split())
-
 
 # An error is complete; sqlglot's warning about a statement that it parses as a command would only
 # duplicate it.

@@ -151,11 +151,6 @@ def _parsed(expression: str) -> croniter:
     return croniter(expression)
 
 
-def _names_every_hour(expression: str) -> bool:
-    hours: list[object] = _parsed(expression).expanded[1]
-    return hours == ["*"]
-
-
 @dataclass(frozen=True)
 class Cron:
     """Instants of a cron expression in a zone. A step costs a few of croniter's."""
@@ -185,7 +180,7 @@ class Cron:
     def _instants(self, local: datetime) -> set[datetime]:
         """Return the instants of a step: one, unless the expression includes every hour."""
         both = _both(local, self.zone)
-        if _names_every_hour(self.expression):
+        if _parsed(self.expression).expanded[1] == ["*"]:
             return {t for t in both if t.astimezone(self.zone).replace(tzinfo=None) == local}
         return {max(both)}
 

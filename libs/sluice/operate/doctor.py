@@ -5,9 +5,11 @@ batch or a reader; the others will later, or are clutter. Nothing is changed and
 started. Brokers of topics and schema registries are asked, too.
 """
 
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from importlib.metadata import version
 from itertools import chain
 
 from sluice.declare.project import Project
@@ -27,15 +29,24 @@ from sluice.extras import is_installed
 from sluice.language.names import ARRIVALS, INTERVALS, QUARANTINE, declared_id, internal
 from sluice.operate.delivering import delivering
 from sluice.operate.maintain import consumers, kept_in
-from sluice.operate.tested import untested
 from sluice.read.status import missing
 from sluice.spark.jars import delta
+from sluice.spark.starting import minor
 
 NOTES = (QUARANTINE, INTERVALS, ARRIVALS)
 MISSING = "missing-intervals"
 UNDECLARED = "undeclared"
 LEFT = "left-behind"
 UNTESTED = "untested-versions"
+# Versions that the core suite has passed with: `make matrix`, and the table of docs/install.md.
+PACKAGES = ("pyspark-client", "deltalake", "pyarrow", "pandas")
+TESTED = (  # Python, then each of the packages, by minor version
+    ("3.11", "4.1", "1.6", "25.0", "2.2"),
+    ("3.11", "4.2", "1.6", "26.0", "2.3"),
+    ("3.12", "4.1", "1.6", "26.0", "2.3"),
+    ("3.13", "4.2", "1.6", "26.0", "2.3"),
+    ("3.14", "4.2", "1.6", "26.0", "2.3"),
+)
 HARMLESS = ("orphan-files", "short-retention", MISSING, UNDECLARED, LEFT, UNTESTED)
 
 
@@ -76,7 +87,17 @@ def examine(project: Project, tables: Iterable[Table], now: datetime) -> list[Fi
 def untested_versions() -> list[Finding]:
     """Return what was not tested together, and releases with which Spark does not start."""
     repair = "`pip install` those, or run your own tests: docs/install.md lists what was tested"
-    found = [Finding("", UNTESTED, what, repair) for what in untested()]
+    found = []
+    here = f"{sys.version_info.major}.{sys.version_info.minor}"
+    mine = (here, *(minor(version(package)) for package in PACKAGES))
+    if mine not in TESTED:
+        near = max(TESTED, key=lambda row: sum(map(str.__eq__, row, mine)))
+        shown, nearest = (
+            ", ".join(map(" ".join, zip(("Python", *PACKAGES), row, strict=True)))
+            for row in (mine, near)
+        )
+        what = f"{shown} were not tested together; the nearest that were: {nearest}"
+        found.append(Finding("", UNTESTED, what, repair))
     if is_installed("spark"):
         try:
             delta()
@@ -156,13 +177,13 @@ def _of_retention(project: Project, table_id: str, now: datetime) -> Iterator[Fi
     except SluiceError:
         return
     keep = inspection.file_retention(uri)
-    for consumer, version in consumers(project, table_id, at.table) if at else ():
-        next_one = committed_at(uri, version + 1) if at and version < at.data_version else None
+    for consumer, read in consumers(project, table_id, at.table) if at else ():
+        next_one = committed_at(uri, read + 1) if at and read < at.data_version else None
         if next_one and now - next_one > keep:
             yield Finding(
                 table_id,
                 "short-retention",
-                f"{consumer} has read it up to version {version}; the next one is "
+                f"{consumer} has read it up to version {read}; the next one is "
                 f"{_days(now - next_one)} old, and a VACUUM keeps deleted files for {_days(keep)}",
                 f"`sluice advance {declared_id(consumer)}`; VACUUM by `sluice maintain` alone",
             )

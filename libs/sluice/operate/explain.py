@@ -74,7 +74,11 @@ def explain(project: Project, table: Table, now: datetime | None = None) -> list
             plan = plan_batch(node, context.lake, context.graph)
             step = with_marking(context, _step(context, node, plan), node.operator.key)
             is_made = table.parts or (table.spec.caution and not step.pending)
-            made = f"{_explain_part(node.table)}: " if is_made and node.id == node.table.id else ""
+            made = ""
+            if is_made and node.id == node.table.id:
+                part = node.table
+                caution = f", in which {part.spec.caution}" if part.spec.caution else ""
+                made = f"{part.kind} of {', '.join(part.inputs)}{caution}: "
             steps.append(replace(step, reason=f"{made}{step.reason}"))
     left = leftovers(project, [table])
     return [*steps, *(NextBatch(name, LEFT, LEFT_BEHIND.format(table.id)) for name in left)]
@@ -101,12 +105,6 @@ def parts_of_query(project: Project, query: str, pipeline: str) -> list[Part]:
     table = resolved_alone(project.graph, query_view(query), f"{pipeline}.query")
     parts = table.parts or (table,)
     return [Part(p.id, p.kind, p.inputs, tuple(p.columns), p.spec.caution) for p in parts]
-
-
-def _explain_part(part: Table) -> str:
-    """Return how a part of a query is made, in words."""
-    made = f"{part.kind} of {', '.join(part.inputs)}"
-    return f"{made}, in which {part.spec.caution}" if part.spec.caution else made
 
 
 def explain_all(

@@ -175,8 +175,8 @@ def _clean_notes(table: Table, project: Project) -> Iterator[Upkeep]:
 def _take_steps(kept: Kept, spark: Spark, project: Project) -> Iterator[Upkeep]:
     """Take each step on the head that the step before it made."""
     steps: Mapping[str, Callable[[Filing], int]] = {
-        "seal": lambda filing: refile(filing, spark, kept.unsealed(filing), "seal"),
-        "compact": lambda filing: refile(filing, spark, kept.crowded(filing), "compact"),
+        "seal": lambda filing: refile(filing, spark, kept.find_unsealed(filing), "seal"),
+        "compact": lambda filing: refile(filing, spark, kept.find_crowded(filing), "compact"),
         "vacuum": lambda filing: vacuum(
             filing.before, oldest_named(project, kept.table, filing.before), datetime.now(UTC)
         ),

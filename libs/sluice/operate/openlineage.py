@@ -64,12 +64,7 @@ def fail_event(
 
 
 def _event(
-    kind: str,
-    table: Table,
-    run: str,
-    at: datetime,
-    run_facets: Mapping[str, Any],
-    **datasets: Any,
+    kind: str, table: Table, run: str, at: datetime, run_facets: Mapping[str, Any], **datasets: Any
 ) -> event_v2.RunEvent:
     namespace = os.environ.get("OPENLINEAGE_NAMESPACE", "default")
     engine = facets.processing_engine_run.ProcessingEngineRunFacet(

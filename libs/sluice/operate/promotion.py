@@ -106,7 +106,8 @@ class Comparison:
             keys = to_arrow(some).to_pylist() if self.most and counts else []
         finally:
             changed.unpersist()
-        sides = [self._open(side) for side in (old, new)]
+        name, own = self.table.name, self.table.key
+        sides = [KeyedTable(Snapshot.open(name, s.uri, s.version), own) for s in (old, new)]
         rows = ([row_of(side, tuple(at.values())) for side in sides] for at in keys)
         return self._count(counts, [Sample(*pair) for pair in rows])
 
@@ -130,9 +131,6 @@ class Comparison:
             shown = {name: row[name] for name in names}
             samples.append(Sample(None, shown) if row[WEIGHT] > 0 else Sample(shown, None))
         return self._count(counts, samples)
-
-    def _open(self, side: TableVersion) -> KeyedTable:
-        return KeyedTable(Snapshot.open(self.table.name, side.uri, side.version), self.table.key)
 
     def _count(self, counts: Mapping[str, int], samples: Sequence[Sample]) -> Difference:
         inserted, updated, deleted = (counts.get(kind, 0) for kind in KINDS)
@@ -268,7 +266,8 @@ class Beside:
         old, new = (TableVersion(at.uri, at.version) for at in (there, here))
         if _comparison(self.env, table, 0).of(spark, old, new).is_none:
             return Agreement(table.id, EQUAL)
-        if moved := [t.id for t in self._above(table) if self._has_moved(t, known)]:
+        above = [t for t in self.env.graph.ancestors(table.id) if t.is_stored]
+        if moved := [t.id for t in above if self._has_moved(t, known)]:
             return Agreement(table.id, MOVED, f"other rows are in the lake's {listing(moved)}")
         if not table.is_view:
             return Agreement(table.id, MOVED, "other rows were delivered to the lake")
@@ -307,9 +306,6 @@ class Beside:
         """Return the version that a table began with: its own, or the lake's if it was replaced."""
         uri = at.uri if at.table == began.table else layout(self.base).uri(table.id)
         return TableVersion(uri, began.version) if is_readable(uri, began.version) else None
-
-    def _above(self, table: Table) -> list[Table]:
-        return [t for t in self.env.graph.ancestors(table.id) if t.is_stored]
 
     def _has_moved(self, table: Table, known: Mapping[str, Agreement]) -> bool:
         """True if a table has other rows in the lake, or has them from another attempt."""

@@ -192,7 +192,7 @@ def _verify(spark: Spark, context: Context, node: Node) -> Verification:
 def _compare(session: SparkSession, context: Context, node: Node, at: Head) -> Verification:
     rows = snapshot(session, at.uri, at.version, context.limits)
     recomputed = _recompute(session, context, node, at, rows)
-    expected = leniently(rows, node.operator.remembered(rows, recomputed), node.operator)
+    expected = leniently(rows, node.operator.keep_groups(rows, recomputed), node.operator)
     key, visible = node.operator.key, rows.select(*names(tuple(expected.columns)))
     repeated = _find_repeated(visible, key)
     differs = diff(rows, expected, key, ignore=node.ignored).unionByName(repeated).persist()
@@ -250,4 +250,4 @@ def _recompute(
         pins=at.position.inputs,
         references=at.position.references,
     )
-    return node.batch(context, session, plan, 0, recorded_horizon(plan)).expected(rows)
+    return node.batch(context, session, plan, 0, recorded_horizon(plan)).recompute_table(rows)

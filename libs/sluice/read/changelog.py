@@ -14,12 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake.exceptions import DeltaError
 
-from sluice.changes.feed_columns import CHANGE_TYPE, COMES, COMMIT_VERSION
 from sluice.declare.registry import kind, kinds
 from sluice.declare.table import Table
 from sluice.delta.reading.live import stream_feed
 from sluice.errors import HistoryLost, UsageError
-from sluice.language.names import MARK
+from sluice.language.names import CHANGE_TYPE, COMES, COMMIT_VERSION, MARK
 from sluice.read.conditions.key_order import KeyOrder
 from sluice.read.conditions.values import check_columns
 from sluice.read.lake import Lake

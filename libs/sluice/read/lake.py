@@ -163,11 +163,7 @@ class Lake:
         version = self.version_of(table.id) if version is None else version
         snapshot = Snapshot.open(table.name, self.uri(table), version, build=build_command(table))
         newest = partial(
-            self.stored,
-            table,
-            backward_iteration=backward_iteration,
-            current=current,
-            first=first,
+            self.stored, table, backward_iteration=backward_iteration, current=current, first=first
         )
         return KeyedTable(snapshot, table.named_key, current, backward_iteration, newest, first)
 

@@ -9,10 +9,9 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from sluice.changes.feed_columns import CHANGE_TYPE, GOES
 from sluice.delta.log.position import Position
 from sluice.errors import HistoryLost
-from sluice.language.names import Row, declared_id
+from sluice.language.names import CHANGE_TYPE, GOES, Row, declared_id
 from sluice.read.changelog import Changelog
 from sluice.read.conditions.key_order import KeyRange
 from sluice.read.conditions.values import check_columns
@@ -74,8 +73,7 @@ def origin(changelog: Changelog, row: KeyRange, when: str | None = None) -> Orig
             return Origin(commit, before, after, tuple(_reads(changelog, commit)))
     if oldest > 0:
         raise HistoryLost(
-            f"the log of {table.name!r} begins at version {oldest}, after the change",
-            hint=hint,
+            f"the log of {table.name!r} begins at version {oldest}, after the change", hint=hint
         )
     return None
 

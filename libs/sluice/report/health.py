@@ -92,9 +92,7 @@ def failure(kept: Failure, now: dt.datetime | None = None, lead: Content = "") -
 
 
 def columns(
-    typed: Iterable[tuple[str, str]],
-    key: Iterable[str] = (),
-    made: Mapping[str, Content] = NOTHING,
+    typed: Iterable[tuple[str, str]], key: Iterable[str] = (), made: Mapping[str, Content] = NOTHING
 ) -> Chapter:
     """Return the names and types of columns; those of the key are marked.
 

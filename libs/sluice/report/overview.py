@@ -83,7 +83,6 @@ RUNS = {
 NO_TABLES, NO_RUNS = Graph(), MappingProxyType[str, str]({})
 NOBODYS = "This DAG is none of Sluice's pipelines, or you may not see it. "
 
-
 Shown = tuple[Pipeline, Sequence[ShownTable]]  # in the order in which they are brought up to date
 
 

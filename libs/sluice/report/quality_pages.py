@@ -101,10 +101,7 @@ def _bar(x: float, width: float, interval: Row, scale: float, height: float) -> 
     good = min(accepted * scale, height - bad)
     when = moment(interval["interval_start"])
     title = f"{when}: {read:,} read, {accepted:,} accepted, {apart:,} quarantined"
-    parts = [
-        (height - good, good, "bar"),
-        (height - good - bad, bad, "quarantined"),
-    ]
+    parts = [(height - good, good, "bar"), (height - good - bad, bad, "quarantined")]
     left, wide = round(x, 1), round(width, 1)
     return [Box(left, round(y, 1), wide, round(h, 1), look, title) for y, h, look in parts if h > 0]
 

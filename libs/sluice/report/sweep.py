@@ -43,7 +43,7 @@ from sluice.gate.outcomes.results import (
     measure_outcome,
     uniqueness_outcome,
 )
-from sluice.gate.rules import other_table, suite
+from sluice.gate.rules import suite
 from sluice.gate.rules.suite import COMPILERS, SAMPLES, Measure, Repeats, UniquenessRule
 from sluice.limits import Limits
 from sluice.read.stored.scan import Scan, small_feed
@@ -275,7 +275,7 @@ class _Checks:
 
     def by_arrow(self, expectation: Expectation) -> ExpectationOutcome | None:
         """Return the outcome, or None if it needs Spark."""
-        if expectation.type in other_table.COMPILED:
+        if expectation.type in suite.COMPARISONS:
             return self._compare(expectation)
         fixed = suite.at(expectation, self.now)
         compiler = COMPILERS.get(fixed.type)
@@ -285,7 +285,7 @@ class _Checks:
 
     def by_judge(self, expected: Sequence[Expectation], judge: Judge) -> list[ExpectationOutcome]:
         """Return the outcomes that Arrow has no answer to: the table is judged like a batch."""
-        asked = [e for e in expected if e.type not in other_table.COMPILED]
+        asked = [e for e in expected if e.type not in suite.COMPARISONS]
         batch = [suite.at(e, self.now).model_copy(update={"over": "batch"}) for e in asked]
         found = judge(self.stored.at.uri, self.stored.at.version, batch) if batch else ()
         answers = (_as_written(o, e) for e, o in zip(asked, found, strict=True))
@@ -342,10 +342,10 @@ class _Checks:
         other = self._other(str(expectation.kwargs["other_table_name"]))
         if other is None:
             return None
-        if expectation.type == other_table.ROW_COUNT:
+        if expectation.type == suite.ROW_COUNT:
             counts = (stored.snapshot.count() for stored in (self.stored, other))
             return compare_numbers(expectation, *counts)
-        columns = str(expectation.kwargs["column"]), other_table.other_column(expectation)
+        columns = str(expectation.kwargs["column"]), suite.other_column(expectation)
         mine = self._total(self.stored, columns[0], expectation)
         others = self._total(other, columns[1], expectation, OTHER)
         if mine is None or others is None:

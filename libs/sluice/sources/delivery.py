@@ -312,15 +312,11 @@ def _types_of_files(heads: Sequence[FileHead]) -> dict[str, str]:
         for name, type_ in zip(one.names, types, strict=True):
             if type_ and VOID not in type_:
                 plain = "TIMESTAMP" if type_ in IN_UTC else type_
-                found[name] = _wider(found.get(name, plain), plain)
+                both = (found.get(name, plain), plain)
+                # What pandas writes: integers, or floats beside nulls.
+                are_numbers = {*both} <= {*INTEGERS, "FLOAT", "DOUBLE"} and both[0] != plain
+                found[name] = common(both) or ("DOUBLE" if are_numbers else both[0])
     return found
-
-
-def _wider(left: str, right: str) -> str:
-    """Return the type for both; DOUBLE for what pandas writes: integers, or floats beside nulls."""
-    if {left, right} <= {*INTEGERS, "FLOAT", "DOUBLE"} and left != right:
-        return common((left, right)) or "DOUBLE"
-    return common((left, right)) or left
 
 
 def _may_be_taken(name: str) -> bool:

@@ -25,7 +25,6 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
 from sluice.changes.diff import CHANGE
-from sluice.changes.feed_columns import CHANGE_TYPE, COMMIT_VERSION
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.continuity import as_of, is_past
@@ -43,7 +42,7 @@ from sluice.engine.batch_report import BatchReport
 from sluice.engine.context import Context
 from sluice.errors import HistoryLost, UsageError
 from sluice.language.interval import Interval
-from sluice.language.names import ARRIVALS, internal
+from sluice.language.names import ARRIVALS, CHANGE_TYPE, COMMIT_VERSION, internal
 from sluice.sources.delivery import Delivery, check_presence, plan_delivery
 from sluice.sources.origins import FileOrigin, check_source
 from sluice.sources.replacement import (
@@ -90,7 +89,7 @@ class FileStream:
         fresh = [file for file in files if file.uri not in known]
         if not fresh:
             return
-        before = before or self._create(_LISTING)
+        before = before or create(self.uri, _LISTING, Position(0, uuid.uuid4().hex, "create"))
         last = pc.max(noted[ARRIVED]).as_py()
         at = datetime.now(UTC) + timedelta(microseconds=self._behind(last))
         rows = pa.Table.from_pydict(
@@ -102,18 +101,13 @@ class FileStream:
                 CHANGE: ["insert"] * len(fresh),
             }
         )
-        commit_arrow(before, rows, ["path"], self._position(before, run))
+        position = Position(before.next_batch, uuid.uuid4().hex, "arrival", run=run.id)
+        commit_arrow(before, rows, ["path"], position)
 
     def _behind(self, last: datetime | None) -> int:
         """Return the microseconds by which the clock is behind the latest arrival."""
         behind = last + 2 * CUT - datetime.now(UTC) if last else timedelta()
         return max(behind // timedelta(microseconds=1), 0)
-
-    def _create(self, schema: StructType) -> Head:
-        return create(self.uri, schema, Position(0, uuid.uuid4().hex, "create"))
-
-    def _position(self, before: Head, run: Run) -> Position:
-        return Position(before.next_batch, uuid.uuid4().hex, "arrival", run=run.id)
 
 
 def file_of(path: str) -> str:

@@ -34,9 +34,6 @@ class LatestOfKey(Operator):
     def columns(self, name: str) -> tuple[str, ...]:
         return (*self.table.columns, INTERVAL, POSITION, ID, OP)
 
-    def prepare(self, name: str, rows: DataFrame) -> DataFrame:
-        return rows
-
     def combine(self, prepared: InputRows, references: InputRows) -> DataFrame:
         return self.latest(prepared[self.inputs[0]]).select(*names(tuple(self.table.columns)))
 
@@ -59,9 +56,6 @@ class Multiset(Operator):
 
     def columns(self, name: str) -> tuple[str, ...]:
         return (*self.group, INTERVAL, ID, OP)
-
-    def prepare(self, name: str, rows: DataFrame) -> DataFrame:
-        return rows
 
     def combine(self, prepared: InputRows, references: InputRows) -> DataFrame:
         sign = F.when(F.col(OP) == "delete", -1).otherwise(1)

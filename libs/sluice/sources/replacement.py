@@ -50,12 +50,7 @@ from sluice.gate.outcomes.results import Verdict
 from sluice.interpreter.refusals import is_here, rehearse
 from sluice.language.interval import Interval
 from sluice.language.names import FORGOTTEN, ID, INTERVAL, INTERVALS
-from sluice.sources.delivery import (
-    Delivery,
-    ReadDelivery,
-    read_delivery,
-    stored_rows,
-)
+from sluice.sources.delivery import Delivery, ReadDelivery, read_delivery, stored_rows
 from sluice.spark.rehearsing import engine_of
 from sluice.spark.session import Spark
 
@@ -243,12 +238,7 @@ class Replacement:
         return done, before.next_batch - 1 if before and is_noted_only else position.batch
 
     def _record(
-        self,
-        session: SparkSession,
-        done: Committed,
-        batch: int,
-        reading: Reading,
-        verdict: Verdict,
+        self, session: SparkSession, done: Committed, batch: int, reading: Reading, verdict: Verdict
     ) -> BatchReport:
         """Note the delivery, and report it."""
         delivery, span = self.delivery, self.delivery.interval

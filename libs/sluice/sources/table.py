@@ -18,7 +18,6 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from sluice.changes.diff import WEIGHT, sum_weights, weigh
-from sluice.changes.feed_columns import CHANGE_TYPE
 from sluice.declare.declared import FILE, OP
 from sluice.delta.log.actions import CommitRange, WeightedFiles
 from sluice.delta.log.files import table_size
@@ -37,6 +36,7 @@ from sluice.files.conversion import BLOCK, ROW, convert
 from sluice.files.reading import comparable
 from sluice.gate.rules.sql import field_name, text
 from sluice.language.interval import INSTANT, Interval
+from sluice.language.names import CHANGE_TYPE
 from sluice.limits import Limits
 from sluice.sources.delivery import Delivery, judge_rows, next_moment
 from sluice.sources.origins import TableOrigin, check_source

@@ -219,7 +219,6 @@ S3A: tuple[Jar, ...] = (
     ),
 )
 
-
 SOURCE = Path(__file__).with_name("ConditionalLogStore.scala")
 _COMPILER = ("scala-compiler", "scala-library", "scala-reflect", "jline")
 _USED = ("scala-library", "hadoop-client-api", "hadoop-client-runtime")
@@ -296,7 +295,6 @@ DELTA: Mapping[str, Jar] = {
         "27d4fd8b1f879535c573ed1c718177d6a27f24d3e626ba02e216369725721ead",
     ),
 }
-
 
 DRIVERS: Mapping[Driver, tuple[Jar, ...]] = {
     "postgresql": (

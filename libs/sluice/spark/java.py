@@ -202,7 +202,6 @@ if __name__ == "__main__":
     except MissingDependency as error:
         sys.exit(f"error: {error}")
 
-
 SAYS_NOTHING = "-Xlog:cds=off -Xlog:cds+dynamic=off"  # else it would warn about classes left out
 WORTH = 130_000_000  # bytes; a run of one table leaves 168 million, a mere start of Spark 108
 TRIES = 3

@@ -24,7 +24,6 @@ PORT = 15002
 ENDING = 20.0  # seconds to wait for the exit code of a Java that ends
 PATIENCE = 10.0  # seconds for a server to accept the connection; its client would try for minutes
 
-
 HINTS = {  # by the scheme of an address
     "sc": "`sluice connect start` starts one here; SPARK_REMOTE, or spark.remote in sluice.yaml, "
     "names another; `engine: submit` needs none",
@@ -33,7 +32,6 @@ HINTS = {  # by the scheme of an address
 OTHER_CLASSES = "local class incompatible"  # Java's words for a class of another release
 REFUSED = "stopped SparkContext"  # by itself, since no master registered it
 SHOWN_VERSION = re.compile(r'class="version"[^>]*>\s*([\d.]+)')
-
 
 # PySpark logs to them the errors that it also raises, with long stack traces.
 REPEATING = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")

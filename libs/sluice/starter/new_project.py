@@ -21,7 +21,6 @@ SPECS = "\nspark_pipelines: [{}]    # its tables; relative to this folder\n"
 CARRIED = Path(__file__).parent / "examples"
 CHECKOUT = Path(__file__).parents[3]
 
-
 SETTINGS = """\
 # Where tables are stored and how work runs. Relative paths start at the folder above this one.
 lake: ${SLUICE_LAKE:-lake}

@@ -272,7 +272,6 @@ WRITERS: Mapping[Format, Callable[[Iterator[Row], Sequence[str]], None]] = {
     Format.CSV: write_csv,
 }
 
-
 NARROW, BROAD = 20, 40  # a longer text is wrapped to a width between these
 LINES = 4  # of a wrapped text, unless it would get wider than that
 FRAME = 3  # a column's line and blanks; one more line ends the table

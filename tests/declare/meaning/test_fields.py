@@ -5,7 +5,7 @@ import json
 import pytest
 
 from sluice.declare.meaning import canonical
-from sluice.kinds.over.windowed import WindowedExpression
+from sluice.kinds.over.spec import WindowedExpression
 from sluice.kinds.topk.spec import RankKey
 from sluice.language.expression import Aggregate, Expression, SortKey, Written
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.cli.trips import Here
 
-from sluice.delta.places.lake_format import FORMAT
+from sluice.delta.places.lake_layout import FORMAT
 
 HERE = Path(__file__).parent
 PIPELINE = """

@@ -9,8 +9,8 @@ import pytest
 from tests.cli.trips import Here
 from tests.delta.lakes import make
 
-from sluice.delta.places import lake_format
-from sluice.delta.places.lake_format import FORMAT
+from sluice.delta.places import lake_layout
+from sluice.delta.places.lake_layout import FORMAT
 from sluice.errors import ExitCode
 from sluice.operate.doctor import UNTESTED
 
@@ -106,8 +106,8 @@ def test_no_command_touches_a_lake_of_a_newer_format(lake: Callable[[int], Here]
 @pytest.mark.parametrize("inside", ["__env/trial", "__preview/x", "__rebuild/trips.sales"])
 def test_an_environment_has_the_format_of_its_lake(tmp_path: Path, inside: str) -> None:
     (tmp_path / "__format.json").write_text('{"format": 99}', "utf-8")
-    with pytest.raises(lake_format.NewerLake, match=f"the lake {tmp_path} has format 99"):
-        lake_format.check_format(f"{tmp_path}/{inside}")
+    with pytest.raises(lake_layout.NewerLake, match=f"the lake {tmp_path} has format 99"):
+        lake_layout.check_format(f"{tmp_path}/{inside}")
 
 
 @pytest.mark.parametrize("content", ["{", "[]", '{"format": "x"}', ""])
@@ -127,10 +127,10 @@ def test_a_damaged_note_is_named_and_nothing_is_written(
 def test_a_process_that_stays_notices_a_newer_format(
     lake: Callable[[int], Here], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lake_format, "ASKED_AGAIN", 0.0)
+    monkeypatch.setattr(lake_layout, "ASKED_AGAIN", 0.0)
     project = lake(FORMAT)
     root = str(project.folder / "lake")
-    lake_format.check_format(root)
+    lake_layout.check_format(root)
     note(project).write_text(json.dumps({"format": FORMAT + 1}), "utf-8")
-    with pytest.raises(lake_format.NewerLake):
-        lake_format.check_format(root)
+    with pytest.raises(lake_layout.NewerLake):
+        lake_layout.check_format(root)

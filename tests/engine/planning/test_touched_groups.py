@@ -85,7 +85,7 @@ def test_rows_of_an_input_are_not_known_by_group_if_one_of_its_streams_computes_
         tmp_path, f"{DECLARED}  seen: {{kind: cogroup, key: [g], streams: {{{streams}}}}}\n", spark
     )
     state, *_ = nodes_of(lake.table("seen"), lake.project.graph)
-    assert state.operator.named("shop.sales") == ()
+    assert state.operator.map_to_group("shop.sales") == ()
 
 
 def test_a_row_that_moves_touches_both_of_its_groups(tmp_path: Path, spark: "SparkSession") -> None:

@@ -59,7 +59,7 @@ def test_upkeep_files_tables_again_whose_rows_are_marked(
         kept = Kept.of(Context.of(lake.project), node)
         filing = kept.filing
         assert filing is not None
-        assert [s.gone for s in kept.crowded(filing)] == [1]
+        assert [s.gone for s in kept.find_crowded(filing)] == [1]
 
 
 @pytest.mark.usefixtures("real_spark")

@@ -145,12 +145,9 @@ _VALUES = np.zeros(256, np.uint32)
 _VALUES[_DIGITS] = np.arange(85)
 _POWERS = 85 ** np.arange(4, -1, -1, dtype=np.uint32)
 
-
-def _size(kept: Mapping[str, pa.BooleanArray]) -> int:
-    return sum((int(mask.nbytes) for mask in kept.values()), start=1)
-
-
-_masks: CommitCache[Mapping[str, pa.BooleanArray]] = CommitCache(_KEPT_BYTES, _size)
+_masks: CommitCache[Mapping[str, pa.BooleanArray]] = CommitCache(
+    _KEPT_BYTES, lambda kept: sum((int(mask.nbytes) for mask in kept.values()), start=1)
+)
 
 
 def has_vectors(table: DeltaTable) -> bool:

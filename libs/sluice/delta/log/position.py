@@ -29,9 +29,7 @@ SETTINGS: Mapping[str, tuple[str, str]] = {  # Delta treats an unset one as fals
     "delta.enableChangeDataFeed": ("false", "views over it can't read what changed"),
     "delta.appendOnly": ("true", "no row of it can be corrected"),
 }
-FEATURES: Mapping[str, str] = {
-    "columnMapping": "readers without Spark silently read nulls",
-}
+FEATURES: Mapping[str, str] = {"columnMapping": "readers without Spark silently read nulls"}
 MAPPING = "delta.columnMapping.mode"
 READABLE = frozenset({"deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
 

@@ -25,13 +25,12 @@ from sluice.delta.log.opened import (
 )
 from sluice.delta.places.delta_rs import open_table, options
 from sluice.delta.places.exclusive import check_exclusive
-from sluice.delta.places.lake_format import note_format
+from sluice.delta.places.lake_layout import note_format
 from sluice.delta.writing.statistics import writer_properties
 
 ATTEMPTS = 10
 RETENTION_HOURS = 7 * 24
 PROPERTIES = {"delta.enableExpiredLogCleanup": "false", **CHECKPOINTS}
-
 
 Filter = tuple[str, str, Any]
 TableEdit = Callable[[pa.Table], pa.Table]

@@ -14,7 +14,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructType
 
-from sluice.changes.feed_columns import CHANGE_TYPE
 from sluice.declare.stores import takes_spark
 from sluice.delta.log.actions import WeightedFiles
 from sluice.delta.log.files import active_files, table_size
@@ -24,6 +23,7 @@ from sluice.delta.reading.live import change_data, live_rows, rows_of_files
 from sluice.delta.reading.local import is_bare, plain, spark_schema
 from sluice.errors import UsageError
 from sluice.interpreter.refusals import UnsupportedLocally, is_here
+from sluice.language.names import CHANGE_TYPE
 from sluice.limits import Limits
 
 ELSEWHERE = re.compile("[a-z0-9]+:/")  # how the path of a file of another, cloned table begins
@@ -36,9 +36,11 @@ def read_part(
     """Return the wanted columns of a part's rows, and CHANGE_TYPE; a column it lacks is null."""
     table = open_version(uri, part.version)
     is_clone = any(ELSEWHERE.match(path) for path in active_files(table)["path"].to_pylist())
+    is_of_spark = takes_spark(uri) and not is_here(session)
+    most = limits.collected_bytes if is_of_spark else limits.computed_here_bytes
     if unread_features(table) or is_clone:
         why = f"{uri} has features that only Spark reads"
-    elif part.bytes > _most(session, uri, limits):
+    elif part.bytes > most:
         why = f"{part.bytes:,} bytes of {uri} are to be read"
     else:
         try:
@@ -59,12 +61,6 @@ def read_version(
     """Return the named columns of a version's rows, those that it has."""
     part = WeightedFiles(version, bytes=table_size(uri, version).bytes)
     return read_part(session, uri, part, columns_of(uri, version, names), limits).drop(CHANGE_TYPE)
-
-
-def _most(session: SparkSession, uri: str, limits: Limits) -> int:
-    if is_here(session):
-        return limits.computed_here_bytes
-    return limits.collected_bytes if takes_spark(uri) else limits.computed_here_bytes
 
 
 def _by_arrow(

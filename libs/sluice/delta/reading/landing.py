@@ -108,8 +108,12 @@ def _list_landed(path: str) -> Iterator[LandedFile]:
     ]
     if not objects:
         _check_bucket(uri_of(root.partition("/")[0], path))
-    found = (f for f in objects if _is_data(f.path, root) and is_wanted(f.path))
-    return (LandedFile(uri_of(f.path, path), f.size, f.mtime_ns or 0) for f in found)
+    wanted = ((f, PurePosixPath(f.path.removeprefix(root))) for f in objects if is_wanted(f.path))
+    return (
+        LandedFile(uri_of(f.path, path), f.size, f.mtime_ns or 0)
+        for f, below in wanted
+        if not any(part.startswith(folders.HIDDEN) for part in below.parts)
+    )
 
 
 def _split_pattern(base: str) -> tuple[str, Callable[[str], object]]:
@@ -140,8 +144,3 @@ def _check_bucket(uri: str) -> None:
             f"bucket {name!r}: there is no bucket of this name",
             hint="nothing was committed; create it, or correct the table's `path`",
         )
-
-
-def _is_data(path: str, root: str) -> bool:
-    parts = PurePosixPath(path.removeprefix(root)).parts
-    return not any(part.startswith(folders.HIDDEN) for part in parts)

@@ -16,7 +16,6 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 from pyarrow.fs import FileSystem, LocalFileSystem, SubTreeFileSystem
 
-from sluice.changes.feed_columns import CHANGE_TYPE
 from sluice.delta.log.files import (
     active_files,
     file_name,
@@ -26,6 +25,7 @@ from sluice.delta.log.files import (
     partition_of,
 )
 from sluice.delta.places.delta_rs import files_below
+from sluice.language.names import CHANGE_TYPE
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds

@@ -23,10 +23,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
-from sluice.changes.feed_columns import OF_FEED
 from sluice.delta.log.opened import commit_of, open_version
 from sluice.delta.reading.live import live_rows, stream_feed
 from sluice.interpreter.refusals import UnsupportedLocally, is_here
+from sluice.language.names import OF_FEED
 from sluice.limits import Limits
 
 _is_bare: ContextVar[bool] = ContextVar("_is_bare", default=False)

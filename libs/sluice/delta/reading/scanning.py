@@ -4,7 +4,7 @@ The columns that are compared are read first, and the others only of the matchin
 keys in a large table, this takes a quarter of the time of a scan by Arrow.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import reduce
 from operator import and_, or_
 
@@ -41,7 +41,9 @@ def scan(
         frames = list[pl.LazyFrame]()
         for file in some:
             near = [t for t, one in zip(tests, wanted, strict=True) if file.may_have(one)]
-            rows = _rows(file, types).filter(_any_of(near, file))
+            each = ([t for n, t in one.items() if n not in file.constants] for one in near)
+            condition = reduce(or_, (reduce(and_, one, pl.lit(value=True)) for one in each))
+            rows = _rows(file, types).filter(condition)
             rows = rows if most is None else rows.head(most + file.lost)
             known = (pl.lit(v, types[n]).alias(n) for n, v in file.constants.items())
             frames.append(rows.with_columns(*known).select(*columns, ROW))
@@ -51,12 +53,6 @@ def scan(
             raise TypeMismatch from error
         for file, frame in zip(some, found, strict=True):
             yield file, frame.rechunk().to_arrow()
-
-
-def _any_of(tests: Sequence[Mapping[str, pl.Expr]], file: File) -> pl.Expr:
-    """Return the condition that wanted rows of a file meet."""
-    each = ([test for n, test in one.items() if n not in file.constants] for one in tests)
-    return reduce(or_, (reduce(and_, some, pl.lit(value=True)) for some in each))
 
 
 def _rows(file: File, types: pl.Schema) -> pl.LazyFrame:

@@ -22,13 +22,8 @@ from sluice.delta.log.position import Head, Position, head_of
 from sluice.delta.places.delta_rs import open_table, options
 from sluice.delta.places.exclusive import check_exclusive
 from sluice.delta.places.failpoint import passing
-from sluice.delta.places.lake_format import note_format
-from sluice.delta.reading.local import (
-    local_feed,
-    local_snapshot,
-    narrowed_snapshot,
-    nullable,
-)
+from sluice.delta.places.lake_layout import note_format
+from sluice.delta.reading.local import local_feed, local_snapshot, narrowed_snapshot, nullable
 from sluice.errors import ColumnsChanged, FeedVacuumed, LogCleaned, TableAltered, UsageError
 from sluice.interpreter.refusals import is_here
 from sluice.limits import Limits

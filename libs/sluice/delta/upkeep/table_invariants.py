@@ -15,7 +15,6 @@ from typing import Any
 import pyarrow as pa
 from deltalake.exceptions import DeltaError
 
-from sluice.changes.feed_columns import CHANGE_TYPE, COMES, OF_FEED
 from sluice.delta.log.actions import Log
 from sluice.delta.log.position import CREATE, REBUILD, UPKEEP, Position, positions
 from sluice.delta.notes.intervals import Note
@@ -24,6 +23,7 @@ from sluice.delta.places.delta_rs import open_table
 from sluice.delta.reading.live import live_rows, stream_feed
 from sluice.delta.reading.spark_reads import is_wider
 from sluice.delta.writing.filing import GROW
+from sluice.language.names import CHANGE_TYPE, COMES, OF_FEED
 
 _BYTES = 16
 _MODULUS = 1 << (8 * _BYTES)

@@ -23,7 +23,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from sluice.changes.diff import CHANGE
-from sluice.changes.feed_columns import CHANGE_TYPE
 from sluice.delta.log.actions import Action
 from sluice.delta.log.files import (
     Added,
@@ -65,6 +64,7 @@ from sluice.delta.writing.own_commits import (
     rows_of,
     vectors_allowed,
 )
+from sluice.language.names import CHANGE_TYPE
 from sluice.limits import Limits
 
 PARTED = 32  # times fewer bytes are rewritten in partitions, most of which a small commit leaves

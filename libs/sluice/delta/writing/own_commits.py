@@ -268,7 +268,9 @@ def commit_actions(before: Head, actions: Sequence[Action]) -> None:
     table = open_for_writer(before.uri, before.version)
     lines = "\n".join(map(json.dumps, actions))
     try:
-        table_files(before.uri).commit(before.version + 1, lines, _list_new_files(actions))
+        names = {kind: [a[kind]["path"] for a in actions if kind in a] for kind in KINDS}
+        new = sorted({*names["add"], *names["cdc"]} - {*names["remove"]})
+        table_files(before.uri).commit(before.version + 1, lines, new)
     except FileExistsError:
         raise lost_race(before.uri, before.version) from None
     table.update_incremental()
@@ -330,8 +332,3 @@ def vectors_allowed(table: DeltaTable) -> Iterator[Action]:
             "createdTime": metadata.created_time,
         }
     }
-
-
-def _list_new_files(actions: Sequence[Action]) -> list[str]:
-    names = {kind: [a[kind]["path"] for a in actions if kind in a] for kind in KINDS}
-    return sorted({*names["add"], *names["cdc"]} - {*names["remove"]})

@@ -18,7 +18,6 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from sluice.changes.diff import arrivals, as_inserts, departures, diff, insertions, net, weigh
-from sluice.changes.feed_columns import OF_FEED
 from sluice.delta.log.files import FeedSize, not_before, table_size
 from sluice.delta.log.position import Pin
 from sluice.delta.places.lake_layout import LakeLayout
@@ -31,6 +30,7 @@ from sluice.engine.computing.rows import GroupColumns, Picked, bounds_of, pick
 from sluice.engine.context import Context
 from sluice.engine.query.operator import InputRows, Maintained, Operator, names, union, within
 from sluice.engine.query.windows import Horizon, late_of_change, latest_time
+from sluice.language.names import OF_FEED
 from sluice.language.wall_clock import EPOCH
 from sluice.spark.session import Spark
 
@@ -126,7 +126,7 @@ class Reread:
 
 def touched_by_feeds(batch: "Batch[Operator]") -> DataFrame:
     """Return the groups that a batch's feeds touch."""
-    return batch.touched(batch.changes(), {})
+    return batch.find_touched(batch.changes(), {})
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ class Batch(Generic[Op_co]):
             return ()
         operator = plan.node.operator
         own = Reread(plan.node.id, same_names(operator.group), touched_by_feeds)
-        inputs = (Reread(i, operator.named(i), touched_by_feeds) for i in operator.inputs)
+        inputs = (Reread(i, operator.map_to_group(i), touched_by_feeds) for i in operator.inputs)
         return (*inputs, own)
 
     @classmethod
@@ -184,7 +184,7 @@ class Batch(Generic[Op_co]):
 
     def result(self) -> BatchResult:
         """Return the minimal changelog, and how it was found."""
-        return self.built() if self.is_whole else self.changed()
+        return self.built() if self.is_whole else self.compute_changes()
 
     @property
     def is_whole(self) -> bool:
@@ -205,14 +205,14 @@ class Batch(Generic[Op_co]):
             is_filed=whole.is_filed,
         )
 
-    def changed(self) -> BatchResult:
+    def compute_changes(self) -> BatchResult:
         """Compute the changelog from the inputs' feeds."""
         changes = self.changes()
         if self.plan.strategy == Strategy.ROW_WISE:
             return self._row_wise(changes)
         return self._recompute_groups(changes)
 
-    def expected(self, rows: DataFrame) -> DataFrame:
+    def recompute_table(self, rows: DataFrame) -> DataFrame:
         """Return the rows that a table holding `rows` should hold."""
         return self.query()
 
@@ -326,7 +326,7 @@ class Batch(Generic[Op_co]):
         self.held.callback(kept.unpersist)
         return kept
 
-    def needed(self, snapshots: InputRows) -> InputRows:
+    def pick_needed(self, snapshots: InputRows) -> InputRows:
         """Return the inputs' rows that rows of the new table may come from."""
         return snapshots
 
@@ -347,18 +347,18 @@ class Batch(Generic[Op_co]):
     def _recompute_groups(self, changes: InputRows) -> BatchResult:
         """Compute the touched groups from every input."""
         operator, snapshots = self.operator, self.snapshots()
-        touched = self.touched(changes, snapshots)
+        touched = self.find_touched(changes, snapshots)
         if few := self._pick(touched):
             touched, rows, current, bounds = few.touched, few.inputs, few.current, None
         else:
             bounds = self.bounds(touched)
             rows, current = snapshots, self.current()
-        found = operator.recompute(self.needed(rows), self.references(), touched, bounds)
+        found = operator.recompute(self.pick_needed(rows), self.references(), touched, bounds)
         old = within(current if bounds is None else current.where(bounds), touched, operator.group)
         expired = 0
         if self.alive is not None:
             expired = count_of(self.late(changes, snapshots, touched, self.alive))
-        new = self.stored(self.living(operator.remembered(old, found)))
+        new = self.stored(self.living(operator.keep_groups(old, found)))
         changelog = diff(old, new, operator.key, ignore=self.plan.node.ignored)
         return BatchResult(changelog, expired=expired)
 
@@ -368,11 +368,11 @@ class Batch(Generic[Op_co]):
             return None
         return pick(self.context, self.plan, touched, self.operator)
 
-    def touched(self, changes: InputRows, snapshots: InputRows) -> DataFrame:
+    def find_touched(self, changes: InputRows, snapshots: InputRows) -> DataFrame:
         """Return the groups whose rows may differ."""
         operator = self.operator
         own = {n: c for n, c in changes.items() if n in operator.inputs}
-        groups = [operator.touched(own)] if own else []
+        groups = [operator.find_touched(own)] if own else []
         if self.horizon and self.alive is not None:
             groups += self._find_crossed(snapshots, self.horizon)
         return union(groups).distinct() if operator.group else groups[0]

@@ -171,7 +171,7 @@ def pick(
     before = plan.before
     assert before is not None
     current = SearchedVersion(plan.uri, before.version, context.limits)
-    named = {i: operator.named(i) for i in operator.inputs}
+    named = {i: operator.map_to_group(i) for i in operator.inputs}
     if not any(p.is_large for p in (*inputs.values(), current)) or not all(named.values()):
         return None
     most = context.limits.handed_rows
@@ -194,7 +194,7 @@ def picked_of(
 
     None if it is not large, or groups are many.
     """
-    searched, named = _search(context, plan, input_id, operator), operator.named(input_id)
+    searched, named = _search(context, plan, input_id, operator), operator.map_to_group(input_id)
     if not searched.is_large or not named:
         return None
     most = context.limits.handed_rows

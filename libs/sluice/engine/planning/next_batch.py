@@ -164,7 +164,8 @@ def _values(
     limits, operator = context.limits, node.operator
     if operator.retention or plan.pins.keys() - plan.recorded.keys():
         return None
-    if plan.size.bytes > limits.read_here_bytes and not _is_short(plan.size, limits):
+    is_few = plan.size.rows is not None and plan.size.rows <= limits.handed_rows
+    if plan.size.bytes > max(limits.read_here_bytes, limits.collected_bytes * is_few):
         return None
     from sluice.interpreter.local_session import Session, interpreting
 
@@ -211,12 +212,6 @@ def _count(table: SearchedVersion, wanted: Sequence[WantedValues], near: FeedSiz
     if rows is None:
         return RowsRead(most, near.bytes, near.files, Bound.MORE_THAN)
     return RowsRead(rows.num_rows, near.bytes, near.files)
-
-
-def _is_short(feed: FeedSize, limits: Limits) -> bool:
-    """True if a feed has few rows, however wide."""
-    is_few = feed.rows is not None and feed.rows <= limits.handed_rows
-    return is_few and feed.bytes <= limits.collected_bytes
 
 
 def _is_few(rows: int | None, limits: Limits) -> bool:

@@ -104,14 +104,11 @@ def _has_lost_its_past(lake: LakeLayout, at: Head) -> bool:
         read = now if is_same else as_of(now, pin.version)
         if _has_lost_its_past(lake, read):
             return True
-        renewed = renewed or (is_same and _is_rebuilt_since(now, pin))
+        later = now.version - pin.version
+        if is_same and later > 0:
+            renewed = renewed or any(p.kind == REBUILD for _, p in positions(now.uri, later))
         reads[input_id] = pin, frontier_of(lake, input_id, read)
     return renewed and _disagreement(reads) is not None
-
-
-def _is_rebuilt_since(now: Head, pin: Pin) -> bool:
-    later = now.version - pin.version
-    return later > 0 and any(p.kind == REBUILD for _, p in positions(now.uri, later))
 
 
 def _disagreement(chosen: Mapping[str, tuple[Pin, Frontier]]) -> tuple[str, str, int] | None:
@@ -169,10 +166,7 @@ NOTHING = Position(batch=0, attempt="", kind="")  # position of a table to be bu
 
 
 def plan_batch(
-    node: Node,
-    lake: LakeLayout,
-    graph: Graph,
-    pins: Mapping[str, int] | None = None,
+    node: Node, lake: LakeLayout, graph: Graph, pins: Mapping[str, int] | None = None
 ) -> BatchPlan:
     """Plan the next batch of `node`. `pins`: the oldest versions of dimensions allowed.
 
@@ -294,11 +288,7 @@ def _plan(
 
 
 def _following(
-    node: Node,
-    plan: BatchPlan,
-    heads: Mapping[str, Head],
-    recorded: Pins,
-    lake: LakeLayout,
+    node: Node, plan: BatchPlan, heads: Mapping[str, Head], recorded: Pins, lake: LakeLayout
 ) -> BatchPlan:
     """Plan how the table follows its inputs' feeds from its position."""
     known = ((i, pin) for i, pin in plan.pins.items() if i in recorded)

@@ -45,7 +45,6 @@ from sluice.language.wall_clock import Duration
 
 FROM, TO, CURRENT = COLUMNS = ("valid_from", "valid_to", "is_current")
 
-
 InputRows = Mapping[str, DataFrame]
 ColumnEquality = Callable[[Column, Column], Column]
 
@@ -111,7 +110,7 @@ class Operator(ABC):
     def columns(self, name: str) -> tuple[str, ...]:
         """Return the columns of an input or reference that it uses; others are never read."""
 
-    def named(self, name: str) -> Sequence[Mapping[str, str]]:
+    def map_to_group(self, name: str) -> Sequence[Mapping[str, str]]:
         """Return columns of an input -> columns of the group with the same values.
 
         A row is of a touched group only if all values of one of these mappings are. None are known
@@ -119,9 +118,9 @@ class Operator(ABC):
         """
         return ()
 
-    @abstractmethod
     def prepare(self, name: str, rows: DataFrame) -> DataFrame:
         """Return each row with its group; other columns of `rows` (a weight) are passed on."""
+        return rows
 
     @abstractmethod
     def combine(self, prepared: InputRows, references: InputRows) -> DataFrame:
@@ -131,11 +130,11 @@ class Operator(ABC):
         """Return all output rows: the defining query."""
         return self.combine({n: self.prepare(n, snapshots[n]) for n in self.inputs}, references)
 
-    def remembered(self, old: DataFrame, new: DataFrame) -> DataFrame:
+    def keep_groups(self, old: DataFrame, new: DataFrame) -> DataFrame:
         """Return `new`, with what a kind keeps of groups in `old` that no input has any more."""
         return new
 
-    def touched(self, changes: InputRows) -> DataFrame:
+    def find_touched(self, changes: InputRows) -> DataFrame:
         """Return the distinct groups of every old and every new image."""
         groups = [self.prepare(n, c).select(*names(self.group)) for n, c in changes.items()]
         return union(groups).distinct()

@@ -65,7 +65,12 @@ def keep(lake: LakeLayout, table_id: str, new: KeptCounts, past: Sequence[KeptCo
     """Keep a batch's counts with those of the past. Safe to repeat."""
     together = [*(kept for kept in past if not new.replaces(kept)), new]
     last = sorted(together, key=lambda kept: kept.moment)[-KEPT:]
-    _files(lake).write(table_id, json.dumps([_row(k) for k in last]).encode())
+    rows = []
+    for kept in last:
+        times = {"checked_at": kept.checked_at, "interval_start": kept.interval_start}
+        row = asdict(kept) | {name: at and at.isoformat() for name, at in times.items()}
+        rows.append({"facts": row.pop("counts"), **row})
+    _files(lake).write(table_id, json.dumps(rows).encode())
 
 
 def clear(lake: LakeLayout, table_id: str) -> None:
@@ -82,12 +87,6 @@ def rename(lake: LakeLayout, table_id: str, to: str) -> None:
 
 def _files(lake: LakeLayout) -> SmallFiles:
     return SmallFiles(lake.counts_uri)
-
-
-def _row(kept: KeptCounts) -> dict[str, Any]:
-    times = {"checked_at": kept.checked_at, "interval_start": kept.interval_start}
-    row = asdict(kept) | {name: at and at.isoformat() for name, at in times.items()}
-    return {"facts": row.pop("counts"), **row}
 
 
 def _read_row(row: Mapping[str, Any]) -> KeptCounts:

@@ -7,7 +7,6 @@ because those would be committed.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -112,10 +111,16 @@ def tally(split: DataFrame, suite: Suite, key: tuple[str, ...] | None = None) ->
     ]
     found = judged.selectExpr(*aggregates).toArrow().to_pylist()[0]
     nulls = {c: found.get(f"nulls_{nth}") for nth, c in enumerate(visible(split))}
+    rows = []
+    for i, rule in enumerate(suite.rows):
+        usual = found["readable" if _is_first(rule) else "accepted"]
+        elements = found.get(f"elements_{i}", usual)
+        considered, samples = found.get(f"considered_{i}", elements), found[f"samples_{i}"]
+        rows.append(RowCounts(elements, considered, found[f"unexpected_{i}"], tuple(samples or ())))
     return Tally(
         found["read"],
         found["accepted"],
-        tuple(_row_counts(found, i, rule) for i, rule in enumerate(suite.rows)),
+        tuple(rows),
         tuple(found[f"observed_{i}"] for i in range(len(suite.measures))),
         None if key is None else BatchCounts(found["accepted"], found.get("keys"), nulls),
         found["bytes_quarantined"] or 0,
@@ -199,9 +204,3 @@ def _counts(i: int, rule: RowRule, first: str) -> Iterator[str]:
         yield f"count_if(_sluice_of_{i}) AS considered_{i}"
     yield f"count_if(_sluice_not_{i}) AS unexpected_{i}"
     yield f"transform({first}, r -> {as_json('r')}) AS samples_{i}"
-
-
-def _row_counts(row: dict[str, Any], i: int, rule: RowRule) -> RowCounts:
-    elements = row.get(f"elements_{i}", row["readable" if _is_first(rule) else "accepted"])
-    considered = row.get(f"considered_{i}", elements)
-    return RowCounts(elements, considered, row[f"unexpected_{i}"], tuple(row[f"samples_{i}"] or ()))

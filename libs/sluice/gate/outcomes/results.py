@@ -17,14 +17,15 @@ from sluice.declare.expectation import Expectation
 from sluice.errors import QualityStop
 from sluice.gate.counting.batch_counts import BatchCounts
 from sluice.gate.counting.counts import Conflicts, RowCounts
-from sluice.gate.rules.other_table import SUM, other_column
 from sluice.gate.rules.row_rules import RowRule
 from sluice.gate.rules.suite import (
     DISTINCT_COUNT,
     SAMPLES,
+    SUM,
     Measure,
     Repeats,
     UniquenessRule,
+    other_column,
     within,
 )
 

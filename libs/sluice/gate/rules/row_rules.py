@@ -108,9 +108,7 @@ SINGLE: Mapping[str, Callable[[Kwargs], RowTest]] = {
     "expect_column_values_to_be_in_set": _in_set,
     "expect_column_values_to_not_be_in_set": _not_in_set,
     "expect_column_value_lengths_to_be_between": lambda kwargs: _of_column(
-        kwargs,
-        lambda c: bounds(f"length({c})", kwargs),
-        f"has a length of {bounds_text(kwargs)}",
+        kwargs, lambda c: bounds(f"length({c})", kwargs), f"has a length of {bounds_text(kwargs)}"
     ),
     "expect_column_value_lengths_to_equal": lambda kwargs: _of_column(
         kwargs,
@@ -126,7 +124,6 @@ SINGLE: Mapping[str, Callable[[Kwargs], RowTest]] = {
         "LIKE", "like_pattern", wanted=False
     ),
 }
-
 
 BOTH = "both_values_are_missing"
 
@@ -182,11 +179,6 @@ def _sum_equals(kwargs: Kwargs) -> RowTest:
     return _columns(kwargs, holds, f"add up to {total}")
 
 
-def _all_equal(kwargs: Kwargs) -> RowTest:
-    first, *others = (name(c) for c in kwargs["column_list"])
-    return _columns(kwargs, every(f"{first} <=> {c}" for c in others), "are equal")
-
-
 def _all_different(kwargs: Kwargs) -> RowTest:
     columns = [name(c) for c in kwargs["column_list"]]
     equal = [f"{a} <=> {b}" for i, a in enumerate(columns) for b in columns[i + 1 :]]
@@ -200,10 +192,13 @@ RELATIONS: Mapping[str, Callable[[Kwargs], RowTest]] = {
     ),
     "expect_column_pair_values_to_be_in_set": _pair_in_set,
     "expect_multicolumn_sum_to_equal": _sum_equals,
-    "expect_multicolumn_values_to_be_equal": _all_equal,
+    "expect_multicolumn_values_to_be_equal": lambda kwargs: _columns(
+        kwargs,
+        every(f"{name(kwargs['column_list'][0])} <=> {name(c)}" for c in kwargs["column_list"][1:]),
+        "are equal",
+    ),
     "expect_select_column_values_to_be_unique_within_record": _all_different,
 }
-
 
 EVERY_ROW = "true"
 COMPILED: Mapping[str, Callable[[Kwargs], RowTest]] = {**SINGLE, **RELATIONS}

@@ -16,6 +16,10 @@ Grouping needs a shuffle that the other rules don't, so these run separately. Al
 job, which runs only if a table has such expectations. A row is unexpected if another row has its
 value.
 
+Comparisons of a whole table with another: equal row counts, or equal sums. The other table is read
+at the version that this one reflects, so a lagging view does not fail for rows that it has not read
+yet. Great Expectations lacks the rule about sums; it is named after the one about rows.
+
 Freshness: bounds that move with the clock, such as `min_value: now - 36 hours`.
 
 Only expectations over a whole table may have them, because an old batch does not get worse.
@@ -100,7 +104,6 @@ AGGREGATES: Mapping[str, str] = {
         "coalesce(try_divide(count({column}) {rows}, count(*) {rows}), 0.0D)"
     ),
 }
-
 
 UNIQUE_ROWS = ("expect_column_values_to_be_unique", "expect_compound_columns_to_be_unique")
 DISTINCT_COUNT = "expect_column_unique_value_count_to_be_between"
@@ -284,3 +287,33 @@ def _arguments(expectation: Expectation) -> str:
     except (TypeError, ValueError) as error:
         return str(error)
     return ""
+
+
+ROW_COUNT = "expect_table_row_count_to_equal_other_table"
+SUM = "expect_column_sum_to_equal_other_table"
+COMPARISONS = (ROW_COUNT, SUM)
+COMPARED_BY: Mapping[str, tuple[str, ...]] = {
+    ROW_COUNT: ("other_table_name",),
+    SUM: ("column", "other_table_name", "other_column", "tolerance"),
+}
+OPTIONAL = frozenset({"tolerance", "other_column"})
+COMMON = frozenset({"meta", "severity", "notes", "description"})
+
+
+def mistakes_of_comparison(expectation: Expectation) -> list[str]:
+    """Return the wrong arguments of an expectation whose type is in `COMPARISONS`."""
+    given, known = set(expectation.kwargs), COMPARED_BY[expectation.type]
+    if expectation.over != "table":
+        return [f"{expectation.type}: a batch can't be compared with a table; write over: table"]
+    missing = [a for a in known if a not in given and a not in OPTIONAL]
+    extra = sorted(given - set(known) - COMMON)
+    return [
+        *(f"{expectation.type} needs the argument {a!r}" for a in missing),
+        *(f"{expectation.type} has no argument {a!r}: {', '.join(known)}" for a in extra),
+    ]
+
+
+def other_column(expectation: Expectation) -> str:
+    """Return the other table's column, by default the one of the same name."""
+    kwargs = expectation.kwargs
+    return str(kwargs.get("other_column", kwargs["column"]))

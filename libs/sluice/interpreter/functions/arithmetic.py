@@ -76,7 +76,6 @@ WHOLE: Mapping[str, Callable[[int, int], int]] = {
     "%": _remainder,
 }
 
-
 DECIMAL: Mapping[str, Callable[[Decimal, Decimal], Decimal]] = {
     "+": Decimal.plus,
     "-": Decimal.plus,

@@ -232,14 +232,6 @@ def _contains(equal: Callable[[Any, Any], bool], v: Elements, x: Any) -> bool | 
     return None if None in v else False
 
 
-def _position(equal: Callable[[Any, Any], bool], v: Elements, x: Any) -> int:
-    return next((i for i, y in enumerate(v, 1) if y is not None and equal(x, y)), 0)
-
-
-def _remove(equal: Callable[[Any, Any], bool], v: Elements, x: Any) -> Elements:
-    return tuple(y for y in v if y is None or not equal(y, x))
-
-
 Firsts = dict[Any, Any]  # the first one of equal elements, by what makes them equal
 
 
@@ -332,10 +324,6 @@ def _contains_key(arguments: list[Value]) -> Value:
     return each(BOOLEAN, lambda v, x: any(equal(k, x) for k, _ in v), items, key)
 
 
-def _entries(items: T.MapType) -> T.DataType:
-    return T.ArrayType(T.StructType().add("key", items.keyType).add("value", items.valueType))
-
-
 def _length(column: pa.Array) -> pa.Array | None:
     return None if pa.types.is_map(column.type) else pc.list_value_length(column)
 
@@ -362,8 +350,18 @@ ARRAYS: Mapping[str, Function] = name_each(
         "array_append": partial(_append_or_prepend, is_first=False),
         "array_prepend": partial(_append_or_prepend, is_first=True),
         "array_contains": partial(_with_value, BOOLEAN, _contains),
-        "array_position": partial(_with_value, LONG, _position),
-        "array_remove": partial(_with_value, None, _remove),
+        "array_position": partial(
+            _with_value,
+            LONG,
+            lambda equal, v, x: next(
+                (i for i, y in enumerate(v, 1) if y is not None and equal(x, y)), 0
+            ),
+        ),
+        "array_remove": partial(
+            _with_value,
+            None,
+            lambda equal, v, x: tuple(y for y in v if y is None or not equal(y, x)),
+        ),
         "array_distinct": partial(_as_sets, None, dict.values),
         "array_except": partial(
             _as_sets, None, lambda a, b: [x for key, x in a.items() if key not in b]
@@ -379,7 +377,11 @@ ARRAYS: Mapping[str, Function] = name_each(
         "arrays_overlap": partial(_as_sets, BOOLEAN, _overlap),
         "map": _map,
         "map_contains_key": _contains_key,
-        "map_entries": ("map", _entries, lambda v: v),
+        "map_entries": (
+            "map",
+            lambda m: T.ArrayType(T.StructType().add("key", m.keyType).add("value", m.valueType)),
+            lambda v: v,
+        ),
         "map_from_arrays": _from_arrays,
         "map_from_entries": _from_entries,
         "map_keys": ("map", lambda m: T.ArrayType(m.keyType), lambda v: tuple(k for k, _ in v)),

@@ -55,7 +55,11 @@ def _compare(name: str, arguments: list[Value]) -> Value:
     if isinstance(a.type, T.NullType):
         return constant(True if name == "<=>" else None, BOOLEAN)
     if name == "<=>":
-        return _comparison(_compare_with_nulls, a, b)
+        return _comparison(
+            lambda x, y: pc.or_(pc.equal(x, y).fill_null(False), pc.and_(x.is_null(), y.is_null())),
+            a,
+            b,
+        )
     is_of_order = name not in ("equal", "not_equal")
     return _comparison(getattr(pc, name), a, b, is_of_order=is_of_order)
 
@@ -76,10 +80,6 @@ def equality(type_: T.DataType) -> Callable[[Any, Any], bool]:
         return operator.eq
     # A tuple compares its parts by identity first, and all NaN of keys are one.
     return lambda x, y: (key(x),) == (key(y),)
-
-
-def _compare_with_nulls(x: pa.Array, y: pa.Array) -> pa.Array:
-    return pc.or_(pc.equal(x, y).fill_null(False), pc.and_(x.is_null(), y.is_null()))
 
 
 def _logic(arguments: list[Value], *, decides: bool) -> Value:
@@ -126,7 +126,9 @@ def _in(arguments: list[Value]) -> Value:
     if isinstance(type_, T.NullType):
         return constant(None, BOOLEAN)
     if any(not o.is_literal or o.literal is None for o in others):
-        return _comparison(_is_equal_to_any, value, *others)
+        return _comparison(
+            lambda x, *all_: reduce(pc.or_kleene, [pc.equal(x, y) for y in all_]), value, *others
+        )
     key_of(type_)
     wanted = [o.literal for o in others]
     return kernel(
@@ -135,10 +137,6 @@ def _in(arguments: list[Value]) -> Value:
         value,
         convert=lambda columns: comparable([*columns, wanted], type_),
     )
-
-
-def _is_equal_to_any(x: pa.Array, *others: pa.Array) -> pa.Array:
-    return reduce(pc.or_kleene, [pc.equal(x, y) for y in others])
 
 
 def _when(arguments: list[Value]) -> Value:

@@ -194,23 +194,6 @@ def _clock(hours: int, minutes: int, micros: int) -> int:
     return _micros(hours * UNITS["hour"] + minutes * UNITS["minute"] + micros)
 
 
-def _make_interval(
-    years: int,
-    months: int = 0,
-    weeks: int = 0,
-    days: int = 0,
-    hours: int = 0,
-    minutes: int = 0,
-    micros: int = 0,
-) -> tuple[int, int, int]:
-    clock = _clock(hours, minutes, micros)
-    return _months(years * 12 + months), _days(weeks * 7 + days), clock
-
-
-def _make_day_time(days: int, hours: int = 0, minutes: int = 0, micros: int = 0) -> int:
-    return _micros(days * DAY + _clock(hours, minutes, micros))
-
-
 _OPERATORS: Mapping[str, Function] = {"+": _plus, "-": _minus, "*": _times, "negative": _negative}
 
 
@@ -224,10 +207,18 @@ def _operate(name: str, arguments: list[Value]) -> Value:
 INTERVALS: Mapping[str, Function] = {
     **{name: partial(_operate, name) for name in _OPERATORS},
     "make_interval": Signature(
-        "int int? int? int? int? int? seconds?", T.CalendarIntervalType(), _make_interval
+        "int int? int? int? int? int? seconds?",
+        T.CalendarIntervalType(),
+        lambda y, m=0, weeks=0, days=0, h=0, minutes=0, micros=0: (
+            _months(y * 12 + m),
+            _days(weeks * 7 + days),
+            _clock(h, minutes, micros),
+        ),
     ),
     "make_dt_interval": Signature(
-        "int int? int? seconds?", T.DayTimeIntervalType(), _make_day_time
+        "int int? int? seconds?",
+        T.DayTimeIntervalType(),
+        lambda days, h=0, m=0, micros=0: _micros(days * DAY + _clock(h, m, micros)),
     ),
     "make_ym_interval": Signature(
         "int int?", T.YearMonthIntervalType(), lambda y, m=0: _months(y * 12 + m)

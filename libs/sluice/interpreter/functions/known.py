@@ -40,7 +40,6 @@ FUNCTIONS: Mapping[str, Function] = {
     **{name: partial(_cast, type_) for name, type_ in CASTS.items()},
 }
 
-
 # Numbers of arguments of functions without a signature; Spark refuses other numbers.
 _COUNTS = """
 1: ! abs array_distinct array_max array_min bigint boolean ceil ceiling date date_from_unix_date day

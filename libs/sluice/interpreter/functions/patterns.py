@@ -34,7 +34,11 @@ _AT_THE_END = r"(?:\Z|(?=\r\n\Z)|(?=[\r\x85\u2028\u2029]\Z)|(?<!\r)(?=\n\Z))"
 
 def portable(pattern: object) -> re.Pattern[str]:
     """Return a pattern of Java's. Raises UnsupportedLocally if Python's may mean something else."""
-    if not isinstance(pattern, str) or not pattern.isascii() or _differs(pattern):
+    if not isinstance(pattern, str) or not pattern.isascii():
+        raise UnsupportedLocally(f"the pattern {pattern!r}")
+    plain = _CODE.sub("a", pattern)
+    bare = _CLASS.sub("", _ESCAPED.sub("", plain))
+    if _DIFFERS.search(plain) or _BRACE.search(bare):
         raise UnsupportedLocally(f"the pattern {pattern!r}")
     try:
         return re.compile(_SIGN.sub(_written_out, pattern), re.ASCII)
@@ -46,12 +50,6 @@ def _written_out(sign: re.Match[str]) -> str:
     if kept := sign["kept"]:
         return r"\Z" if kept == r"\z" else str(kept)
     return _OF_A_LINE if sign[0] == "." else _AT_THE_END
-
-
-def _differs(pattern: str) -> bool:
-    pattern = _CODE.sub("a", pattern)
-    bare = _CLASS.sub("", _ESCAPED.sub("", pattern))
-    return bool(_DIFFERS.search(pattern) or _BRACE.search(bare))
 
 
 def _divider(pattern: object) -> re.Pattern[str]:
@@ -88,11 +86,6 @@ def _extract(pattern: re.Pattern[str], number: int, value: str) -> str:
 
 def _extract_all(pattern: re.Pattern[str], number: int, value: str) -> tuple[str, ...]:
     return tuple(found[number] or "" for found in pattern.finditer(value))
-
-
-def _first(pattern: re.Pattern[str], value: str) -> str | None:
-    found = pattern.search(value)
-    return (found[0] or None) if found else None
 
 
 def _replace(arguments: list[Value]) -> Value:
@@ -139,7 +132,9 @@ PATTERNS: Mapping[str, Function] = name_each(
         "regexp_extract": partial(_by_pattern, STRING, portable, _extract),
         "regexp_extract_all": partial(_by_pattern, T.ArrayType(STRING), _divider, _extract_all),
         "regexp_count": partial(_by_pattern, INT, _divider, lambda p, v: len([*p.finditer(v)])),
-        "regexp_substr": partial(_by_pattern, STRING, portable, _first),
+        "regexp_substr": partial(
+            _by_pattern, STRING, portable, lambda p, v: (p.search(v) or [""])[0] or None
+        ),
         "regexp_replace": _replace,
         "split": _split_by_pattern,
     }

@@ -78,16 +78,16 @@ def _cut_column(column: pa.Array, at: int, count: int = MOST) -> pa.Array:
     return pc.utf8_slice_codeunits(column, start, MOST if start < 0 <= end else end)
 
 
-def _join_known(by: pa.Array, first: pa.Array, *others: pa.Array) -> pa.Array:
-    """Return the known texts, joined; a row without any, which Arrow drops, is empty."""
-    first = pc.if_else(pc.coalesce(first, *others).is_null(), "", first)
-    return pc.binary_join_element_wise(first, *others, by, null_handling="skip")
-
-
 def _concat_ws(arguments: list[Value]) -> Value:
     by, *others = arguments
     if others and not any(isinstance(a.type, T.ArrayType) for a in others):
-        return kernel(STRING, _join_known, text(by), *map(text, others))
+
+        def join_known(by: pa.Array, first: pa.Array, *others: pa.Array) -> pa.Array:
+            # A row without any text, which Arrow drops, is empty.
+            first = pc.if_else(pc.coalesce(first, *others).is_null(), "", first)
+            return pc.binary_join_element_wise(first, *others, by, null_handling="skip")
+
+        return kernel(STRING, join_known, text(by), *map(text, others))
 
     def joined(separator: str | None, *rows: object) -> str | None:
         if separator is None:
@@ -102,10 +102,6 @@ def _concat_ws(arguments: list[Value]) -> Value:
         return cast(value, T.ArrayType(STRING))
 
     return whole(STRING, joined, text(by), *map(texts, others))
-
-
-def _hex(value: int | bytes) -> str:
-    return f"{value & (2**64 - 1):X}" if isinstance(value, int) else value.hex().upper()
 
 
 def _hash(value: bytes, bits: int) -> str:
@@ -148,13 +144,13 @@ def _locate(arguments: list[Value]) -> Value:
         return STRINGS["instr"]([value, part])
     if not (start[0].is_literal and start[0].literal):
         raise UnsupportedLocally("locate from a position that is not a constant")
-    return Signature("text text int", INT, _find_from)(arguments)
 
+    def find_from(part: str, v: str, at: int) -> int:
+        if at <= 0:
+            raise UnsupportedLocally("locate from a position before the first character")
+        return v.find(part, at - 1) + 1 if part else 1
 
-def _find_from(part: str, v: str, at: int) -> int:
-    if at <= 0:
-        raise UnsupportedLocally("locate from a position before the first character")
-    return v.find(part, at - 1) + 1 if part else 1
+    return Signature("text text int", INT, find_from)(arguments)
 
 
 def _until(v: str, by: str, count: int) -> str:
@@ -189,11 +185,6 @@ def _split_part(v: str, separator: str, n: int) -> str:
     return parts[n - 1] if n > 0 else parts[n]
 
 
-def _find_in_set(v: str, of: str) -> int:
-    parts = of.split(",")
-    return parts.index(v) + 1 if v in parts else 0
-
-
 def _size(value: str | bytes) -> int:
     return len(value.encode() if isinstance(value, str) else value)
 
@@ -221,7 +212,11 @@ STRINGS: Mapping[str, Function] = name_each(
             of_ascii(lambda c, part: pc.add(pc.find_substring(c, part), pa.scalar(1, pa.int32()))),
         ),
         "locate position": _locate,
-        "find_in_set": ("text text", INT, _find_in_set),
+        "find_in_set": (
+            "text text",
+            INT,
+            lambda v, of: of.split(",").index(v) + 1 if v in of.split(",") else 0,
+        ),
         "replace": (
             "text text text?",
             STRING,
@@ -253,7 +248,11 @@ STRINGS: Mapping[str, Function] = name_each(
         "lpad": ("text length text?", STRING, lambda v, n, by=" ": (_fill(v, n, by) + v)[:n]),
         "rpad": ("text length text?", STRING, lambda v, n, by=" ": (v + _fill(v, n, by))[:n]),
         "concat_ws": _concat_ws,
-        "hex": ("integer_or_bytes", STRING, _hex),
+        "hex": (
+            "integer_or_bytes",
+            STRING,
+            lambda v: f"{v & (2**64 - 1):X}" if isinstance(v, int) else v.hex().upper(),
+        ),
         "md5": ("bytes", STRING, lambda v: hashlib.md5(v).hexdigest()),
         "sha sha1": ("bytes", STRING, lambda v: hashlib.sha1(v).hexdigest()),
         "sha2": ("bytes int", STRING, _hash),

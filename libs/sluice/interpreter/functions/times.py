@@ -114,18 +114,15 @@ def _layout(pattern: str) -> re.Pattern[str]:
         if not found:
             raise UnsupportedLocally(f"the pattern {pattern!r}")
         quoted, field, letter, sign = found.groups()
-        if field and (field not in _DIGITS or _run_together(before, field) or letter in letters):
+        # Only Java decides where one number ends and the next begins.
+        runs_on = before and field and any(len(f) == 1 or "S" in f for f in (before, field))
+        if field and (field not in _DIGITS or runs_on or letter in letters):
             raise UnsupportedLocally(f"the pattern {pattern!r}")
         parts += f"(?P<{letter}>{_DIGITS[field]})" if field else re.escape(quoted or sign)
         letters, before, at = letters + (letter or ""), field or "", found.end()
     if not all(order.startswith("".join(c for c in order if c in letters)) for order in _ORDERS):
         raise UnsupportedLocally(f"the pattern {pattern!r}")
     return re.compile(parts, re.ASCII | re.IGNORECASE)
-
-
-def _run_together(before: str, field: str) -> bool:
-    """Return whether only Java decides where one number ends and the next begins."""
-    return bool(before) and any(len(f) == 1 or "S" in f for f in (before, field))
 
 
 def _read_moment(layout: re.Pattern[str], written: str) -> int | None:
@@ -156,7 +153,6 @@ TIME_PATTERNS: Mapping[str, Function] = {
     "to_timestamp_ntz": partial(_read_by_pattern, NTZ),
     "try_to_timestamp": partial(_read_by_pattern, TIMESTAMP, is_try=True),
 }
-
 
 _MOST = 2**63
 YEAR_0 = range(1 - 366 - FIRST_DAY, 1 - FIRST_DAY)  # days without a date in Python

@@ -122,7 +122,12 @@ def _count(arguments: list[Value]) -> FoldedAggregate:
 def _sum(arguments: list[Value]) -> FoldedAggregate:
     (value,) = arguments
     if isinstance(value.type, T.DoubleType):
-        return DOUBLE, _sum_fractions, arguments
+
+        def sum_fractions(columns: Sequence[Values], frames: Frames) -> Values:
+            known = _known(columns, frames)
+            return _doubles(_add_fractions(columns[0], known), known.counts == 0)
+
+        return DOUBLE, sum_fractions, arguments
     if is_integer(value.type):
         type_: T.DataType = LONG
     elif isinstance(value.type, T.DecimalType):
@@ -161,11 +166,6 @@ def _add_spans(numbers: np.ndarray, frames: Frames) -> np.ndarray:
     before = _add_up(numbers)
     sums: np.ndarray = before[frames.ends] - before[frames.firsts]
     return sums
-
-
-def _sum_fractions(columns: Sequence[Values], frames: Frames) -> Values:
-    known = _known(columns, frames)
-    return _doubles(_add_fractions(columns[0], known), known.counts == 0)
 
 
 def _doubles(numbers: np.ndarray, nulls: np.ndarray) -> Values:
@@ -211,7 +211,13 @@ def _add_in_order(given: np.ndarray, firsts: np.ndarray, counts: np.ndarray) -> 
 def _avg(arguments: list[Value]) -> FoldedAggregate:
     (value,) = arguments
     if not isinstance(value.type, T.DecimalType):
-        return DOUBLE, _average_fractions, [number(value)]
+
+        def average_fractions(columns: Sequence[Values], frames: Frames) -> Values:
+            known = _known(columns, frames)
+            sums, nulls = _add_fractions(columns[0], known), known.counts == 0
+            return _doubles(sums / np.where(nulls, 1, known.counts), nulls)
+
+        return DOUBLE, average_fractions, [number(value)]
     given = Decimal(value.type.precision, value.type.scale)
     found, total = of_decimal(given.average()), of_decimal(given.sum())
     fits, more = fits_in(found), 10 ** (found.scale - value.type.scale)
@@ -223,12 +229,6 @@ def _avg(arguments: list[Value]) -> FoldedAggregate:
         return [fits(half_up(summed * more, n)) if n else None for summed, n in pairs]
 
     return found, average, arguments
-
-
-def _average_fractions(columns: Sequence[Values], frames: Frames) -> Values:
-    known = _known(columns, frames)
-    sums, nulls = _add_fractions(columns[0], known), known.counts == 0
-    return _doubles(sums / np.where(nulls, 1, known.counts), nulls)
 
 
 def _choose(
@@ -355,13 +355,6 @@ def _collect_set(arguments: list[Value]) -> FoldedAggregate:
     return T.ArrayType(arguments[0].type), partial(_each_known, distinct), arguments
 
 
-def _count_if(arguments: list[Value]) -> FoldedAggregate:
-    def counted(columns: Sequence[Values], frames: Frames) -> Values:
-        return _count_known((), frames.keep(true_mask(columns[0])))
-
-    return LONG, counted, [boolean(arguments[0])]
-
-
 def _truth(arguments: list[Value], *, of_all: bool) -> FoldedAggregate:
     def decided(columns: Sequence[Values], frames: Frames) -> Values:
         known = _known(columns, frames)
@@ -401,7 +394,11 @@ AGGREGATES: Mapping[str, Callable[[list[Value]], FoldedAggregate]] = {
     "collect_list": _collect_list,
     "array_agg": _collect_list,
     "collect_set": _collect_set,
-    "count_if": _count_if,
+    "count_if": lambda arguments: (
+        LONG,
+        lambda columns, frames: _count_known((), frames.keep(true_mask(columns[0]))),
+        [boolean(arguments[0])],
+    ),
     "bool_or": partial(_truth, of_all=False),
     "any": partial(_truth, of_all=False),
     "some": partial(_truth, of_all=False),

@@ -14,9 +14,8 @@ from sluice.interpreter.expressions import expression_tree as E
 from sluice.interpreter.expressions import from_protocol as protocol
 from sluice.interpreter.expressions.compiling import Bindings, RelationColumn, compile_node, find
 from sluice.interpreter.refusals import UnsupportedLocally
-from sluice.interpreter.relations.grouping import aggregate, is_aggregated
 from sluice.interpreter.relations.joining import join, join_using
-from sluice.interpreter.relations.projecting import project
+from sluice.interpreter.relations.projecting import aggregate, is_aggregated, project
 from sluice.interpreter.relations.relation import (
     Budget,
     CompiledSortItem,

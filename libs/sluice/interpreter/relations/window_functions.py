@@ -176,11 +176,6 @@ def _dense_rank(order: PartitionOrder) -> np.ndarray:
     return ranks
 
 
-def _percent_rank(order: PartitionOrder) -> np.ndarray:
-    ranks: np.ndarray = (order.peers - order.firsts) / np.maximum(order.counts - 1, 1)
-    return ranks
-
-
 SHIFTS = ("lag", "lead")
 # Those that Spark lets ignore nulls.
 OF_KNOWN = frozenset({*SHIFTS, *ENDS, "collect_list", "array_agg"})
@@ -188,7 +183,10 @@ RANKERS: Mapping[str, tuple[Any, Ranker]] = {
     "row_number": (INT, lambda order: order.places - order.firsts + 1),
     "rank": (INT, lambda order: order.peers - order.firsts + 1),
     "dense_rank": (INT, _dense_rank),
-    "percent_rank": (DOUBLE, _percent_rank),
+    "percent_rank": (
+        DOUBLE,
+        lambda order: (order.peers - order.firsts) / np.maximum(order.counts - 1, 1),
+    ),
     "cume_dist": (DOUBLE, lambda order: (order.peer_ends - order.firsts) / order.counts),
 }
 

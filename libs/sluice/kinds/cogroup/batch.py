@@ -11,7 +11,7 @@ from enum import StrEnum
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import AtomicType, DataType, DoubleType, FloatType
+from pyspark.sql.types import AtomicType, DoubleType, FloatType
 
 from sluice.changes.diff import CHANGE, WEIGHT, net
 from sluice.declare.meaning import definition
@@ -40,7 +40,6 @@ from sluice.kinds.cogroup.change import (
     BROKEN,
     CogroupView,
     changed_groups,
-    gather_contributions,
     mend_groups,
     merge_change,
 )
@@ -91,16 +90,16 @@ class CogroupBatch(Batch[CogroupState]):
             if i in plan.ranges.keys() - plan.growing
             and any(name in breaking for name, _ in state.streams_of(i))
         )
-        broken = (Reread(i, state.named(i), touched_by_feeds, is_sure=False) for i in losing)
+        broken = (Reread(i, state.map_to_group(i), touched_by_feeds, is_sure=False) for i in losing)
         return own, *broken
 
     @classmethod
     def extension(cls, node: Maintained, lake: LakeLayout) -> Extension | None:
         return extension_of(node, lake)
 
-    def changed(self) -> BatchResult:
+    def compute_changes(self) -> BatchResult:
         if self.has_fallen or self.plan.strategy not in set(CogroupStrategy):
-            return super().changed()
+            return super().compute_changes()
         return self._merge()
 
     def whole(self) -> WholeTable:
@@ -140,7 +139,9 @@ class CogroupBatch(Batch[CogroupState]):
         """Merge the change with the rows of the state."""
         local = GroupReads.of(self)
         prepared = {n: self.operator.prepare(n, c) for n, c in self._net(local).items()}
-        change = gather_contributions(self.operator, prepared)
+        change = self.operator.gather(
+            self.operator.apart(union(list(prepared.values()))), F.col(WEIGHT)
+        )
         old = local.state if local else self.current_of(change.select(*names(self.operator.group)))
         found = changed_groups(self.operator, merge_change(self.operator, old, change), self.alive)
         expired = self.count_late(prepared.values())
@@ -152,7 +153,7 @@ class CogroupBatch(Batch[CogroupState]):
             changed.changelog({name: name for name in (*self.operator.stored, CHANGE)}),
             recomputed=recomputed,
             expired=expired,
-            shown=None if self.operator.spec.having else view.changed(changed.rows),
+            shown=None if self.operator.spec.having else view.show_changes(changed.rows),
             is_projection=True,
         )
 
@@ -200,7 +201,9 @@ def choose_ranges(state: CogroupState, prepared: InputRows, rows: int, limits: L
     if state.is_session:
         return 0
     keys = union([one.select(*names(state.by)) for one in prepared.values()])
-    if not all(_is_exact(f.dataType) for f in keys.schema.fields):
+    # Equal values of other types may differ; Spark would shuffle them once more.
+    types = [f.dataType for f in keys.schema.fields]
+    if any(not isinstance(t, AtomicType) or isinstance(t, FloatType | DoubleType) for t in types):
         return 0
     share = min(1.0, SPREAD_SAMPLE_ROWS / max(rows, 1))
     hashed = F.count_distinct(F.xxhash64(*names(state.by)))
@@ -222,11 +225,6 @@ def groups_behind(sampled: int, distinct: int, most: int) -> int:
     return high
 
 
-def _is_exact(type_: DataType) -> bool:
-    """True if equal values are identical; Spark would shuffle others once more."""
-    return isinstance(type_, AtomicType) and not isinstance(type_, (FloatType, DoubleType))
-
-
 def count_late(state: CogroupState, groups: DataFrame, alive: Column) -> DataFrame:
     """Count late rows among those that form the groups of a whole query: one row, with LATE."""
     rows = sum(names(state.row_counts), F.lit(0))
@@ -234,10 +232,7 @@ def count_late(state: CogroupState, groups: DataFrame, alive: Column) -> DataFra
 
 
 def count_late_in_sessions(
-    state: CogroupState,
-    prepared: Iterable[DataFrame],
-    current: Iterable[DataFrame],
-    alive: Column,
+    state: CogroupState, prepared: Iterable[DataFrame], current: Iterable[DataFrame], alive: Column
 ) -> DataFrame:
     """Count late rows of a change to sessions; their bounds depend on the rows now (`current`)."""
     columns = names((*state.spec.key, windows.TIME, windows.END))

@@ -14,8 +14,8 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from sluice.changes.diff import CHANGE, WEIGHT, agree_in
-from sluice.engine.query.operator import InputRows, Operator, names, same, union
+from sluice.changes.diff import CHANGE, agree_in
+from sluice.engine.query.operator import InputRows, Operator, names, same
 from sluice.kinds.cogroup.aggregates.accumulator import Accumulator
 from sluice.kinds.cogroup.operator import CogroupState, delta, delta_name, has_rows, present
 
@@ -23,17 +23,7 @@ BROKEN = "_broken"  # the streams to recompute
 WAS = "_was"  # the group's old row, null if it had none
 _NOW = "_now"
 
-
 _SHOWN = "_shown"
-
-
-def gather_contributions(state: CogroupState, prepared: InputRows) -> DataFrame:
-    """Return the net change's contribution to each touched group's state.
-
-    Streams of inputs that did not change have no columns in it except their row counts.
-    """
-    rows = state.apart(union(list(prepared.values())))
-    return state.gather(rows, F.col(WEIGHT))
 
 
 def merge_change(state: CogroupState, old: DataFrame, change: DataFrame) -> DataFrame:
@@ -53,9 +43,7 @@ def merge_change(state: CogroupState, old: DataFrame, change: DataFrame) -> Data
     )
     settled = {
         a: a.settle(
-            _state(a) if pairs[a.name][0] is not None else None,
-            delta(a),
-            types[delta_name(a)],
+            _state(a) if pairs[a.name][0] is not None else None, delta(a), types[delta_name(a)]
         )
         for a in touched
     }
@@ -135,13 +123,10 @@ class CogroupView(Operator):
     def columns(self, name: str) -> tuple[str, ...]:
         return ()
 
-    def prepare(self, name: str, rows: DataFrame) -> DataFrame:
-        return rows
-
     def combine(self, prepared: InputRows, references: InputRows) -> DataFrame:
         return self._show(prepared[self.inputs[0]], is_whole=True)
 
-    def changed(self, groups: DataFrame) -> DataFrame:
+    def show_changes(self, groups: DataFrame) -> DataFrame:
         """Return the view's changelog, from the changed groups of its state (see `changed_groups`).
 
         Not for a view with `having`, whose rows may appear and disappear while their groups stay.
@@ -168,17 +153,17 @@ class CogroupView(Operator):
         `is_whole`: only the rows that meet `having`.
         """
 
-        def named(value: Column, name: str) -> Column:
+        def guard(value: Column, name: str) -> Column:
             return (value if where is None else F.when(where, value)).alias(name)
 
-        values = [named(self._value(a, rows), a.name) for a in self.state.accumulators]
+        values = [guard(self._value(a, rows), a.name) for a in self.state.accumulators]
         visible = rows.select(*names(self.state.by), *values, *passing)
         selected, having = self.state.spec.select, self.state.spec.having
         visible = visible.where(having.sql) if is_whole and having else visible
         if selected is None:
             return visible
         chosen = {n: e for n, e in selected.items() if n not in self.state.by}
-        columns = [named(F.expr(e.sql), name) for name, e in chosen.items()]
+        columns = [guard(F.expr(e.sql), name) for name, e in chosen.items()]
         return visible.select(*names(self.state.by), *columns, *passing)
 
     def _value(self, accumulator: Accumulator, rows: DataFrame) -> Column:

@@ -103,14 +103,19 @@ def _extension(
     frontier = oldest([before.position.frontier, *more])
     part = state.only(added, added) if added else None
     read = {i: pins[i] for i in (part.inputs if part else ())}
-    if part and not all(_has(lake.uri(i), pin, part.columns(i)) for i, pin in read.items()):
-        return None
+    for i, pin in read.items():  # versions that can be read, and had the columns
+        at, wanted = (lake.uri(i), pin.version), {*(part.columns(i) if part else ())}
+        if not is_readable(*at) or not wanted <= {*arrow_schema(*at).names}:
+            return None
+    new = [f"{stream}.{name}" for stream, names_ in added.items() for name in names_]
+    gone = sorted(known.keys() - node.parts.keys())
+    said = {"new": new, "gone": gone}
     plan = BatchPlan(
         node,
         lake.uri(node.id),
         before,
         EXTEND,
-        _summary(added, sorted(known.keys() - node.parts.keys())),
+        "; ".join(f"{what}: {', '.join(some)}" for what, some in said.items() if some),
         pins=pins,
         frontier=frontier,
         size=sum((table_size(lake.uri(i), p.version) for i, p in read.items()), FeedSize()),
@@ -149,18 +154,7 @@ def _goes_on(state: CogroupState, lake: LakeLayout, input_id: str, pin: Pin, now
     return True
 
 
-def _has(uri: str, pin: Pin, columns: tuple[str, ...]) -> bool:
-    """True if that version of an input can be read, and had these columns."""
-    return is_readable(uri, pin.version) and {*columns} <= {*arrow_schema(uri, pin.version).names}
-
-
 def _frontier(lake: LakeLayout, input_id: str) -> Mapping[str, int]:
     now = head(lake.uri(input_id))
     assert now is not None
     return frontier_of(lake, input_id, now)
-
-
-def _summary(added: AddedAggregates, gone: list[str]) -> str:
-    new = [f"{stream}.{name}" for stream, names_ in added.items() for name in names_]
-    said = [f"new: {', '.join(new)}"] if new else []
-    return "; ".join([*said, *([f"gone: {', '.join(gone)}"] if gone else [])])

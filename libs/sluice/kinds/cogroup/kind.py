@@ -14,7 +14,6 @@ from sluice.declare.resolution import Scope, SelectedColumns, TableMistakes
 from sluice.declare.table import Table
 from sluice.declare.table_spec import END, START, WINDOW
 from sluice.kinds.cogroup.spec import Cogroup, Stream
-from sluice.language.expression import Aggregate, Expression
 from sluice.language.interval import IntervalError, parse_time
 from sluice.language.names import unknown
 from sluice.language.typed.coercion import common
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from sluice.read.conditions.key_order import KeyRange
     from sluice.read.naming import Given, NamingOption
     from sluice.read.ordered.keyed import KeyedTable
-
 
 LARGEST: Mapping[str, int] = {
     "TINYINT": 2**7 - 1,
@@ -271,9 +269,7 @@ def _of_stream(spec: Cogroup, stream: Stream, source: Table) -> Iterator[tuple[s
         time = as_changed(of_input(source, stream.time or spec.window.time))
         yield from ((name, time) for name in (START, END))
     for name, aggregate in stream.aggregates.items():
-        yield name, as_changed(sees.of(*_list_expressions(stream.in_order(aggregate))))
-
-
-def _list_expressions(aggregate: Aggregate) -> Iterator[Expression]:
-    order = (key.expression for key in aggregate.order_by)
-    yield from filter(None, (aggregate.argument, aggregate.filter, *order))
+        whole = stream.in_order(aggregate)
+        order = (key.expression for key in whole.order_by)
+        read = filter(None, (whole.argument, whole.filter, *order))
+        yield name, as_changed(sees.of(*read))

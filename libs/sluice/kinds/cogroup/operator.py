@@ -30,10 +30,44 @@ from sluice.engine.query.operator import (
     within,
 )
 from sluice.kinds.cogroup.aggregates.accumulator import Accumulator
-from sluice.kinds.cogroup.aggregates.by_name import accumulator_of
+from sluice.kinds.cogroup.aggregates.collected import (
+    Bound,
+    Collected,
+    CountDistinct,
+    End,
+    Frequent,
+    Listed,
+)
+from sluice.kinds.cogroup.aggregates.own import Own
+from sluice.kinds.cogroup.aggregates.sketches import DistinctSketch, QuantileSketch
+from sluice.kinds.cogroup.aggregates.statistics import HigherMoments, Mode, Percentile, Spread
+from sluice.kinds.cogroup.aggregates.sums import Count, RoundedSum, Sum, Truth
 from sluice.kinds.cogroup.spec import Cogroup, Stream
 
 STREAM = "_stream"
+ACCUMULATORS: Mapping[str, type[Accumulator]] = {
+    "count": Count,
+    "sum": Sum,
+    "avg": Sum,
+    "approx_sum": RoundedSum,
+    "approx_avg": RoundedSum,
+    "bool_or": Truth,
+    "bool_and": Truth,
+    "min": Bound,
+    "max": Bound,
+    "first": End,
+    "last": End,
+    "collect_list": Listed,
+    "collect_set": Collected,
+    "count_distinct": CountDistinct,
+    "approx_count_distinct": DistinctSketch,
+    "approx_percentile": QuantileSketch,
+    "approx_top_k": Frequent,
+    "mode": Mode,
+    **dict.fromkeys(("median", "percentile"), Percentile),
+    **dict.fromkeys(("var_pop", "var_samp", "stddev_pop", "stddev_samp"), Spread),
+    **dict.fromkeys(("skewness", "kurtosis"), HigherMoments),
+}
 
 
 class CogroupState(Operator):
@@ -97,13 +131,13 @@ class CogroupState(Operator):
     @cached_property
     def accumulators(self) -> tuple[Accumulator, ...]:
         """Accumulators of every aggregate of every stream, in order."""
-        return tuple(
-            accumulator_of(
-                name, column, stream.in_order(aggregate), self._tables[self._of_stream[name]].key
-            )
-            for name, stream in self.spec.streams.items()
-            for column, aggregate in stream.aggregates.items()
-        )
+        found = list[Accumulator]()
+        for name, stream in self.spec.streams.items():
+            ties = self._tables[self._of_stream[name]].key
+            for column, aggregate in stream.aggregates.items():
+                kind = Own if aggregate.is_python else ACCUMULATORS[aggregate.function]
+                found.append(kind(name, column, stream.in_order(aggregate), ties))
+        return tuple(found)
 
     def agreements(self, output: StructType) -> Mapping[str, ColumnEquality]:
         return {
@@ -126,7 +160,7 @@ class CogroupState(Operator):
             used |= set().union(*(e.reads(visible) for e in expressions))
         return tuple(sorted(used or self._tables[name].key))
 
-    def named(self, name: str) -> Sequence[Mapping[str, str]]:
+    def map_to_group(self, name: str) -> Sequence[Mapping[str, str]]:
         keys = [zip(stream.key, self.spec.key, strict=True) for _, stream in self.streams_of(name)]
         found = [{e.plain_column: k for e, k in pairs if e.plain_column} for pairs in keys]
         return found if all(found) else ()
@@ -168,7 +202,7 @@ class CogroupState(Operator):
         found = gathered.select(*names((*self.by, *self.row_counts)), *settled)
         return found if self.spec.is_of_all else found.where(self.has_any_rows())
 
-    def remembered(self, old: DataFrame, new: DataFrame) -> DataFrame:
+    def keep_groups(self, old: DataFrame, new: DataFrame) -> DataFrame:
         if not self.spec.keep_empty:
             return new
         same = [F.col(f"o.`{c}`").eqNullSafe(F.col(f"n.`{c}`")) for c in self.by]
@@ -304,11 +338,7 @@ def trace_rows(operator: Operator, groups: Groups) -> InputRows:
         return {name: within(found, groups.rows, key) for name, found in prepared}
     if not operator.is_session:
         return groups.prepared
-    in_session = partial(_in_session, rows=groups.rows, group=operator.group)
-    return {name: in_session(found) for name, found in groups.prepared.items()}
-
-
-def _in_session(found: DataFrame, *, rows: DataFrame, group: tuple[str, ...]) -> DataFrame:
     time, start, end = (f"_in.{windows.TIME}", f"_of.{windows.START}", f"_of.{windows.END}")
-    met = same("_in", "_of", group) & F.col(time).between(F.col(start), F.col(end))
-    return found.alias("_in").join(rows.alias("_of"), met, "left_semi")
+    met = same("_in", "_of", operator.group) & F.col(time).between(F.col(start), F.col(end))
+    rows = groups.rows.alias("_of")
+    return {n: f.alias("_in").join(rows, met, "left_semi") for n, f in groups.prepared.items()}

@@ -5,7 +5,7 @@ is computed, or its type is not exact, the state must be small.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import reduce
 
 import pyarrow as pa
@@ -13,12 +13,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from sluice.delta.reading.found import WantedValues
-from sluice.delta.reading.local import (
-    arrow_schema,
-    handed_over,
-    read_feed,
-    read_few,
-)
+from sluice.delta.reading.local import arrow_schema, handed_over, read_feed, read_few
 from sluice.delta.reading.searched_version import SearchedVersion, is_exact
 from sluice.delta.reading.spark_reads import snapshot
 from sluice.engine.computing.batch import Batch
@@ -52,7 +47,9 @@ class GroupReads:
         ):
             return None
         feeds = {i: read_feed(lake.uri(i), *range_) for i, range_ in plan.ranges.items()}
-        wanted = _is_touched(batch.operator, feeds, arrow_schema(plan.uri, plan.before.version))
+        stored, state = arrow_schema(plan.uri, plan.before.version), batch.operator
+        of_key = {n: _values(state, n, feeds, stored.field(n).type) for n in state.spec.key}
+        wanted = {name: values for name, values in of_key.items() if values is not None} or None
         count = sum(feed.num_rows for feed in feeds.values())
         most = limits.handed_rows
         if count > most or (wanted is None and searched.is_large):
@@ -103,7 +100,10 @@ def _rows(
         return None
     where, bounds = _among(wanted)
     if horizon and now is not None:
-        expired = _is_expired(horizon, now, arrow_schema(searched.uri, searched.version))
+        keep, end = horizon.retention.keep, arrow_schema(searched.uri, searched.version)
+        slack = MONTHS_DIFFER if keep.months else timedelta(0)
+        last = pa.scalar(keep.before(now) + slack, end.field(windows.END).type)
+        expired = pc.field(windows.END) <= last
         where, bounds = where | expired, None if bounds is None else bounds | expired
     return read_few(searched.uri, searched.version, most, where=where, bounds=bounds)
 
@@ -144,31 +144,14 @@ def _fits(value: pa.Scalar, type_: pa.DataType) -> bool:
 
 def _among(values: WantedValues) -> ReadCondition:
     each = {c: pc.field(c).isin(pc.unique(v)) for c, v in values.items()}
-    bounded = [each[c] for c, v in values.items() if _has_bounds(v.type)]
+    # The statistics of files are exact for these types, whoever wrote them.
+    exact = (pa.types.is_integer, pa.types.is_date)
+    bounded = [each[c] for c, v in values.items() if any(test(v.type) for test in exact)]
     return _all(each.values()), _all(bounded) if bounded else None
 
 
 def _all(conditions: Iterable[pc.Expression]) -> pc.Expression:
     return reduce(lambda a, b: a & b, conditions)
-
-
-def _has_bounds(type_: pa.DataType) -> bool:
-    """True if the statistics of files are exact for values of the type, whoever wrote them."""
-    return bool(pa.types.is_integer(type_) or pa.types.is_date(type_))
-
-
-def _is_touched(
-    state: CogroupState, feeds: Mapping[str, pa.Table], stored: pa.Schema
-) -> WantedValues | None:
-    """Return the values that rows of touched groups have; None if not known."""
-    named = {n: _values(state, n, feeds, stored.field(n).type) for n in state.spec.key}
-    return {name: values for name, values in named.items() if values is not None} or None
-
-
-def _is_expired(horizon: Horizon, now: datetime, stored: pa.Schema) -> pc.Expression:
-    slack = MONTHS_DIFFER if horizon.retention.keep.months else timedelta(0)
-    last = pa.scalar(horizon.retention.keep.before(now) + slack, stored.field(windows.END).type)
-    return pc.field(windows.END) <= last
 
 
 def _values(

@@ -10,7 +10,6 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from sluice.changes.diff import arrivals, departures, diff, insertions
-from sluice.changes.feed_columns import CHANGE_TYPE
 from sluice.declare.meaning import definition
 from sluice.declare.table import Graph, Table
 from sluice.delta.log.files import FeedSize, table_size
@@ -26,6 +25,7 @@ from sluice.engine.planning.nodes import Node
 from sluice.engine.query.operator import InputRows, names, within
 from sluice.kinds.join.operator import JoinedRows
 from sluice.kinds.join.spec import EquiJoin
+from sluice.language.names import CHANGE_TYPE
 
 COUNT = "_count"
 MULTIPLIED_ROWS = 1_000_000  # that one value gives in one batch; of more, the report warns
@@ -57,14 +57,14 @@ class JoinBatch(Batch[JoinedRows]):
             return super().rereads(context, plan)
         join = plan.node.operator
         others = (i for i in join.inputs if i in plan.recorded and i not in plan.ranges)
-        return tuple(Reread(i, join.named(i), touched_by_feeds) for i in others)
+        return tuple(Reread(i, join.map_to_group(i), touched_by_feeds) for i in others)
 
-    def changed(self) -> BatchResult:
+    def compute_changes(self) -> BatchResult:
         if self.plan.strategy != JoinStrategy.ONE_SIDE:
-            return super().changed()
+            return super().compute_changes()
         changes = self.changes()
         ((changed, rows),) = changes.items()
-        other = self._match(changed, self.touched(changes, {}))
+        other = self._match(changed, self.find_touched(changes, {}))
         new = self._join_changes(changed, arrivals(rows), other)
         if changed in self.plan.growing:
             return BatchResult(insertions(new))
@@ -100,7 +100,8 @@ class JoinBatch(Batch[JoinedRows]):
         sizes = {i: table_size(context.lake.uri(i), plan.pins[i].version) for i in read}
         is_large = max(size.bytes for size in sizes.values()) > context.limits.read_here_bytes
         return tuple(
-            _describe(i, size, join.searched(i), is_large=is_large) for i, size in sizes.items()
+            _describe(i, size, join.searched_columns(i), is_large=is_large)
+            for i, size in sizes.items()
         )
 
     def warnings_of(self, done: Committed) -> tuple[str, ...]:
@@ -124,7 +125,7 @@ class JoinBatch(Batch[JoinedRows]):
             f"same value, {value}; each change to it joins all of these rows again"
         )
 
-    def needed(self, snapshots: InputRows) -> InputRows:
+    def pick_needed(self, snapshots: InputRows) -> InputRows:
         return self.operator.living(snapshots, self.horizon.now if self.horizon else None)
 
 

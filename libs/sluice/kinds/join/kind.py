@@ -36,7 +36,9 @@ class JoinKind(Kind):
         PRESENT distinguishes a full join's unmatched rows if their keys are null.
         """
         join = ResolvedJoin(spec, inputs["left",], inputs["right",])
-        _check_times(join, mistakes)
+        for which, side, table in join.both:
+            if side.time:
+                Scope(table.columns).check_time(side.time, mistakes, which, "time")
         scope = Scope({}, {spec.left.as_: join.left.columns, spec.right.as_: join.right.columns})
         _check_on(join, scope, mistakes)
         scope.check_condition(spec.where, mistakes, "where")
@@ -97,12 +99,6 @@ def _showable(join: ResolvedJoin, mistakes: TableMistakes) -> dict[str, Expressi
             mistakes.add(("select", name), f"{expression.text!r}: {what}")
             del select[name]
     return select
-
-
-def _check_times(join: ResolvedJoin, mistakes: TableMistakes) -> None:
-    for which, side, table in join.both:
-        if side.time:
-            Scope(table.columns).check_time(side.time, mistakes, which, "time")
 
 
 def _check_on(join: ResolvedJoin, scope: Scope, mistakes: TableMistakes) -> None:

@@ -51,7 +51,7 @@ class JoinedRows(Operator):
         sides = [(side, table) for _, side, table in self.shape.both if table.id == name]
         return tuple(sorted(set().union(*(self.shape.reads(*side) for side in sides))))
 
-    def named(self, name: str) -> Sequence[Mapping[str, str]]:
+    def map_to_group(self, name: str) -> Sequence[Mapping[str, str]]:
         of_sides = (nth for nth, (_, _, table) in enumerate(self.shape.both) if table.id == name)
         found = [dict(self._plain(nth)) for nth in of_sides]
         return found if all(found) else ()
@@ -78,22 +78,22 @@ class JoinedRows(Operator):
                 own = F.struct(*names(tuple(sorted(self.shape.reads(side, table)))))
                 timed = rows.where(F.col(f"`{side.time}`").isNotNull()) if side.time else rows
                 whole = timed.select(own.alias(side.as_), *more)
-                on = [self._shared(i, pair[nth].sql) for i, pair in enumerate(self.shape.pairs)]
+                on = [self._share(i, pair[nth].sql) for i, pair in enumerate(self.shape.pairs)]
                 found.append(whole.select("*", *on, F.lit(which).alias(SIDE), *self._until(side)))
         return union(found)
 
     def combine(self, prepared: InputRows, references: InputRows) -> DataFrame:
         left, right = (self._side(prepared, which) for which in ("left", "right"))
         joined = left.join(
-            self.opposite(right), self.met(), HOW.get(self.spec.type, self.spec.type)
+            self.opposite(right), self.pair_condition(), HOW.get(self.spec.type, self.spec.type)
         )
         return joined.select(*[column.alias(name) for name, column in self._outputs().items()])
 
     def opposite(self, right: DataFrame) -> DataFrame:
-        """Return prepared rows of the right side, as `met` calls their columns."""
+        """Return prepared rows of the right side, as `pair_condition` calls their columns."""
         return right.withColumnsRenamed({c: f"{c}r" for c in self.group})
 
-    def met(self) -> Column:
+    def pair_condition(self) -> Column:
         """Return the condition that a row of the left and one of the right side are a pair."""
         met = [F.col(c) == F.col(f"{c}r") for c in self.group]
         met += [*self._near(), *([F.expr(self.spec.where.sql)] if self.spec.where else [])]
@@ -105,11 +105,11 @@ class JoinedRows(Operator):
             if column := pair[nth].plain_column:
                 yield column.rpartition(".")[2], on
 
-    def searched(self, name: str) -> tuple[str, ...]:
+    def searched_columns(self, name: str) -> tuple[str, ...]:
         """Return the columns whose statistics can exclude files of an input."""
         found = [
             column
-            for columns in self.named(name)
+            for columns in self.map_to_group(name)
             for column, on in columns.items()
             if has_bounds(self.view.hidden[on])
         ]
@@ -167,7 +167,7 @@ class JoinedRows(Operator):
         rows = prepared[table.id].where(F.col(SIDE) == which)
         return rows.select(side.as_, *self.group)
 
-    def _shared(self, i: int, sql: str) -> Column:
+    def _share(self, i: int, sql: str) -> Column:
         name = self.group[i]
         type_ = self.view.hidden[name]
         value = F.expr(sql)
@@ -208,7 +208,7 @@ def trace_rows(operator: Operator, groups: Groups) -> InputRows:
             kept = _rows_of_side(operator, own, which, side, groups.rows)
         elif operator.spec.type == "semi":
             left = _rows_of_left(operator, groups)
-            kept = operator.opposite(own).join(left, operator.met(), "left_semi")
+            kept = operator.opposite(own).join(left, operator.pair_condition(), "left_semi")
         else:
             continue
         found.setdefault(table.id, []).append(kept)
@@ -253,7 +253,9 @@ def find_unmatched(
         if spec.type == "anti" and which == "left":
             theirs = operator.opposite(prepared[there.id].where(F.col(SIDE) == other))
             mine = own.select(side.as_, *operator.group)
-            met = theirs.join(mine, operator.met(), "left_semi").select(f"{spec.right.as_}.*")
+            met = theirs.join(mine, operator.pair_condition(), "left_semi").select(
+                f"{spec.right.as_}.*"
+            )
             yield Unmatched(there.id, _equality_text(operator), met, is_excluded=True)
         else:
             yield Unmatched(
@@ -263,7 +265,7 @@ def find_unmatched(
 
 def _shared_values(operator: JoinedRows, own: DataFrame, there: str, nth: int) -> DataFrame:
     """Return the shared values of rows, under the names of the other side's columns."""
-    known = operator.named(there)
+    known = operator.map_to_group(there)
     columns = known[-1 if nth == 0 else 0] if known else {}
     names = {on: column for column, on in columns.items()}
     return own.select(*[F.col(on).alias(names.get(on, on)) for on in operator.group]).distinct()

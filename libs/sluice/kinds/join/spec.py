@@ -21,7 +21,6 @@ from sluice.language.wall_clock import Duration
 JoinEquality = tuple[Expression, Expression] | str
 WANTED = "`on: left.a = right.b`"
 
-
 PRESENT = "_sluice_present"  # of a full join: which sides a row has, 1 left, 2 right, 3 both
 END = "_sluice_end"  # the later of a pair's event times; of one side's row, its last match
 OWN_END = "_sluice_own_end"  # for a row of one side, its event time, after which it may end

@@ -28,9 +28,15 @@ from sluice.engine.computing.rows import bounds_of, few_of
 from sluice.engine.context import Context
 from sluice.engine.planning.nodes import Node
 from sluice.engine.query.operator import InputRows, names, same, union, within
-from sluice.kinds.lookup.facts import ConcernedFacts, Facts, has_mostly_changed
+from sluice.kinds.lookup.facts import (
+    Broadcast,
+    ConcernedFacts,
+    Facts,
+    broadcast_of,
+    has_mostly_changed,
+    references_at,
+)
 from sluice.kinds.lookup.operator import BUCKET, LookupJoin
-from sluice.kinds.lookup.references import Broadcast, broadcast_of, references_at
 from sluice.kinds.lookup.spec import Join, Lookup
 from sluice.language.names import BATCH
 
@@ -68,19 +74,19 @@ class LookupBatch(Batch[LookupJoin]):
         is_compared = changed or join.facts.id not in plan.growing
         return (*found.values(), *([view] if is_compared else []))
 
-    def changed(self) -> BatchResult:
+    def compute_changes(self) -> BatchResult:
         """Compare the rows of the concerned facts before and after."""
         facts = ConcernedFacts(self, self.operator)
         if facts.are_most:
             changelog = diff(self.current(), self.stored(self.query()), self.operator.key)
             whole = table_size(facts.searched.uri, facts.searched.version)
             return BatchResult(changelog, rows=whole.rows)
-        own, concerned = facts.own(), facts.concerned()
+        own, concerned = facts.own(), facts.find_concerned()
         parts = [part for part in (own, concerned) if part]
         rows = sum(part.added.count() for part in parts) if concerned else None
         return BatchResult(self._compare(parts), rows=rows)
 
-    def expected(self, rows: DataFrame) -> DataFrame:
+    def recompute_table(self, rows: DataFrame) -> DataFrame:
         if self.operator.follows_references:
             return self.query()
         return recompute_by_batch(self, self.operator, rows)
@@ -239,20 +245,17 @@ def recompute_by_batch(
     for references, batches in _batches_by_references(batch.plan.uri).items():
         at = replace(batch.plan, references=dict(references)).looked_up
         dimensions = references_at(batch.session, batch.context, operator, at)
-        mine = rows.where(balance(Column.__or__, [*map(_is_of_batch, batches)])).select(*joined)
+        number = F.col(BATCH)  # of a rebuild, also rows that were right already
+        own = [number <= b.batch if b.kind == REBUILD else number == b.batch for b in batches]
+        mine = rows.where(balance(Column.__or__, own)).select(*joined)
         found = within(prepared, mine, operator.key)
         present.append(operator.combine({operator.facts.id: found}, dimensions))
         missing.append(operator.combine({operator.facts.id: absent}, dimensions))
-    always = _keys_in_each(missing, operator.key)
+    every = balance(DataFrame.unionByName, [part.select(*joined) for part in missing])
+    counted = every.groupBy(*joined).agg(F.count(F.lit(1)).alias("_n"))
+    always = counted.where(F.col("_n") == len(missing))  # these keys are in each part
     expected = balance(DataFrame.unionByName, [*present, within(missing[0], always, operator.key)])
     return expected.withColumn(BATCH, F.lit(None).cast("bigint"))
-
-
-def _keys_in_each(parts: list[DataFrame], key: tuple[str, ...]) -> DataFrame:
-    """Return the keys that all of the parts have."""
-    every = balance(DataFrame.unionByName, [part.select(*names(key)) for part in parts])
-    counted = every.groupBy(*names(key)).agg(F.count(F.lit(1)).alias("_n"))
-    return counted.where(F.col("_n") == len(parts))
 
 
 def _batches_by_references(uri: str) -> dict[tuple[tuple[str, Pin], ...], list[Position]]:
@@ -267,15 +270,6 @@ def _batches_by_references(uri: str) -> dict[tuple[tuple[str, Pin], ...], list[P
         if position.kind == REBUILD:
             break
     return found
-
-
-def _is_of_batch(position: Position) -> Column:
-    """Return a condition for the rows that a batch joined.
-
-    For a rebuild, it includes the rows that were already right.
-    """
-    number = F.col(BATCH)
-    return number <= position.batch if position.kind == REBUILD else number == position.batch
 
 
 def nodes(table: Table, graph: Graph) -> tuple[Node, ...]:

@@ -61,7 +61,7 @@ class LookupJoin(Operator):
                 used |= fact.reads(self.facts.columns)
         if self.spec.as_of == "event_time":
             used.add(self._time)
-        return tuple(sorted(used | (self._used() & set(self.facts.columns))))
+        return tuple(sorted(used | (self._find_used() & set(self.facts.columns))))
 
     def prepare(self, name: str, rows: DataFrame) -> DataFrame:
         hidden = [
@@ -75,7 +75,7 @@ class LookupJoin(Operator):
     def combine(self, prepared: InputRows, references: InputRows) -> DataFrame:
         rows = prepared[self.facts.id]
         for join in self.spec.join:
-            rows = self.joined(rows, join, references[self.dimension(join).id])
+            rows = self.join_dimension(rows, join, references[self.dimension(join).id])
         rows = rows.where(self.condition()) if self.spec.where else rows
         return rows.select(*[column.alias(name) for name, column in self.outputs().items()])
 
@@ -86,7 +86,7 @@ class LookupJoin(Operator):
     def outputs(self) -> dict[str, Column]:
         """Return the view's columns, given facts that hold each dimension's row as a struct."""
         hidden = [c for c in self.key if c not in self.view.columns]
-        shown = {c: self._shown(c) for c in self.view.columns}
+        shown = {c: self._show(c) for c in self.view.columns}
         return {**shown, **{c: F.col(f"`{c}`") for c in hidden}}
 
     def dimension(self, join: Join) -> Table:
@@ -103,7 +103,7 @@ class LookupJoin(Operator):
                 found[join] = changed.select(*keys).dropna().distinct()
         return found
 
-    def concerned(
+    def find_concerned(
         self, facts: DataFrame, keys: Mapping[Join, DataFrame], bounds: Mapping[Join, Column]
     ) -> DataFrame:
         """Return the facts that are joined on one of these keys.
@@ -127,7 +127,7 @@ class LookupJoin(Operator):
             number = number * size + F.pmod(F.xxhash64(*values), F.lit(size))
         return number.cast("int")
 
-    def joined(self, rows: DataFrame, join: Join, dimension: DataFrame) -> DataFrame:
+    def join_dimension(self, rows: DataFrame, join: Join, dimension: DataFrame) -> DataFrame:
         """Return facts with the dimension's row that a join finds, as a struct."""
         on = [
             (F.expr(fact.sql), F.col(f"`{c}`").alias(f"_d{i}"), f"_d{i}")
@@ -160,7 +160,7 @@ class LookupJoin(Operator):
         assert self.spec.time is not None
         return self.spec.time
 
-    def _shown(self, name: str) -> Column:
+    def _show(self, name: str) -> Column:
         if self.spec.select is not None:
             return self._joined_value(self.spec.select[name]).alias(name)
         if name in self.facts.columns:
@@ -173,7 +173,7 @@ class LookupJoin(Operator):
         rows = {join.qualifier: join.row for join in self.spec.join}
         return F.expr(syntax.requalify(expression.sql, rows))
 
-    def _used(self) -> set[str]:
+    def _find_used(self) -> set[str]:
         visible = self.facts.columns
         qualifiers = {j.qualifier for j in self.spec.join}
         found: set[str] = set(self.view.columns) if self.spec.select is None else set()
@@ -193,9 +193,9 @@ class LookupJoin(Operator):
             used |= {column for _, column in join.on}
             used |= {*COLUMNS} if self.has_history(join) else set()
             prefix = f"{join.qualifier}."
-            used_here = {c.removeprefix(prefix) for c in self._used() if c.startswith(prefix)}
+            used_here = {c.removeprefix(prefix) for c in self._find_used() if c.startswith(prefix)}
             qualified = {c if c in table.columns else c.split(".")[0] for c in used_here}
-            plain = self._used() & set(table.columns) if self.spec.select is None else set()
+            plain = self._find_used() & set(table.columns) if self.spec.select is None else set()
             used |= qualified | plain
         return used
 
@@ -210,7 +210,7 @@ def trace_rows(operator: Operator, groups: Groups) -> InputRows:
     facts, found = groups.prepared[operator.facts.id], defaultdict[str, list[DataFrame]](list)
     for join in operator.spec.join:
         dimension = operator.dimension(join).id
-        joined = operator.joined(facts, join, groups.references[dimension])
+        joined = operator.join_dimension(facts, join, groups.references[dimension])
         nth = joined.select(F.col(join.row).getField(NTH).alias(NTH))
         found[dimension].append(nth.where(F.col(NTH).isNotNull()))
     return {operator.facts.id: facts} | {name: union(some) for name, some in found.items()}
@@ -231,7 +231,7 @@ def find_unmatched(
         if facts is not None and join.type == "inner":
             dimension = operator.dimension(join)
             kept = join.model_copy(update={"type": "left"})
-            joined = operator.joined(facts, kept, references[dimension.id])
+            joined = operator.join_dimension(facts, kept, references[dimension.id])
             keys = [F.expr(fact.sql).alias(column) for fact, column in join.on]
             missed = joined.where(F.col(join.row).isNull()).select(*keys)
             pairs = (f"{fact.text} = {join.qualifier}.{column}" for fact, column in join.on)

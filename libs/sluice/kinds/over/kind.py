@@ -10,14 +10,15 @@ from sluice.declare.document import Where
 from sluice.declare.kind import Kind
 from sluice.declare.resolution import Scope, TableMistakes
 from sluice.declare.table import Table, carried_columns, carried_key, hidden_of
-from sluice.kinds.over.spec import BY, Over
-from sluice.kinds.over.windowed import (
+from sluice.kinds.over.spec import (
+    BY,
+    EXACT,
     OTHERS,
     RANKS,
     SUMS,
+    Over,
     WindowCall,
     WindowedExpression,
-    depends_on_ties,
 )
 from sluice.language.expression import Expression, SortKey
 from sluice.language.typed.inference import aggregate_type, whole_type
@@ -37,7 +38,6 @@ from sluice.language.typed.types import (
 if TYPE_CHECKING:
     from sluice.declare.table import Graph
     from sluice.engine.planning.nodes import Node
-
 
 INEXACT = "{} depends on the order of ties; write OVER (w ROWS UNBOUNDED PRECEDING)"
 
@@ -101,12 +101,6 @@ def _type(
     return whole.type_of(one.expression)
 
 
-def _check_default(call: WindowCall, scope: Scope, mistakes: TableMistakes, *at: str) -> None:
-    value, _, default = (scope.type_of(argument) for argument in call.arguments)
-    if not widen_exactly(value, default):
-        mistakes.add(at, f"{call.sql}: its default is {default}, not {value}")
-
-
 def _type_of_call(
     call: WindowCall, order: Sequence[SortKey], scope: Scope, mistakes: TableMistakes, *at: str
 ) -> str:
@@ -116,7 +110,9 @@ def _type_of_call(
     if call.function in OTHERS:
         return _type_of_other(call, scope, mistakes, *at)
     if len(call.arguments) == 3:
-        _check_default(call, scope, mistakes, *at)
+        value, _, default = map(scope.type_of, call.arguments)
+        if not widen_exactly(value, default):
+            mistakes.add(at, f"{call.sql}: its default is {default}, not {value}")
     if call.aggregate is None:
         return RANKS.get(call.function) or scope.type_of(call.arguments[0])
     scope.check_aggregate(call.aggregate, mistakes, *at)
@@ -138,7 +134,9 @@ def _type_of_other(call: WindowCall, scope: Scope, mistakes: TableMistakes, *at:
 
 def _check_ties(call: WindowCall, type_: str, mistakes: TableMistakes, *at: str) -> None:
     is_exact = type_ in INTEGERS or base_name(type_) == "DECIMAL"
-    if call.counts_ties and depends_on_ties(call.function, of_exact_numbers=is_exact):
+    # Does the result depend on the order in which the aggregate takes its rows?
+    is_settled = call.function in EXACT or (is_exact and call.function in SUMS)
+    if call.counts_ties and not is_settled:
         of = f" of {type_ or 'an unknown type'}" if call.function in SUMS else ""
         mistakes.add(at, INEXACT.format(f"{call.sql}{of}"))
 

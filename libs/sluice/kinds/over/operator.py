@@ -16,8 +16,7 @@ from sluice.engine.committing import Kept
 from sluice.engine.computing.batch import Batch
 from sluice.engine.planning.nodes import Node
 from sluice.engine.query.operator import InputRows, Operator, names, passed_on
-from sluice.kinds.over.spec import BY, Over
-from sluice.kinds.over.windowed import ROWS_OF_FRAME, SO_FAR, SUMS, WHOLE, WindowCall
+from sluice.kinds.over.spec import BY, ROWS_OF_FRAME, SO_FAR, SUMS, WHOLE, Over, WindowCall
 
 ALL = "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
 
@@ -49,7 +48,7 @@ class OverRows(Operator):
             used |= expression.reads(self.source.columns)
         return tuple(sorted(used - calls))
 
-    def named(self, name: str) -> Sequence[Mapping[str, str]]:
+    def map_to_group(self, name: str) -> Sequence[Mapping[str, str]]:
         pairs = zip(self.group, self.spec.partition_by, strict=True)
         known = {e.plain_column: c for c, e in pairs if e.plain_column}
         return [known] if known else ()

@@ -43,7 +43,7 @@ class SelectedRows(Operator):
         read = used.union(*(e.reads(visible) for e in expressions)) - self._new
         return tuple(sorted(read or self.source.key))
 
-    def named(self, name: str) -> Sequence[Mapping[str, str]]:
+    def map_to_group(self, name: str) -> Sequence[Mapping[str, str]]:
         shown = self.spec.select or {}
         known = {shown[c].plain_column if c in shown else c: c for c in self.group}
         found = {column: c for column, c in known.items() if column and column not in self._new}
@@ -55,7 +55,8 @@ class SelectedRows(Operator):
         return met.select(*self._outputs(), *names(tuple(passed_on(rows, self.columns(name)))))
 
     def combine(self, prepared: InputRows, references: InputRows) -> DataFrame:
-        rows = prepared[self.source.id].select(*names(self._names))
+        every = dict.fromkeys((*self.view.columns, *self.key))
+        rows = prepared[self.source.id].select(*names(tuple(every)))
         return rows.distinct() if self.spec.distinct else rows
 
     @property
@@ -74,10 +75,6 @@ class SelectedRows(Operator):
         if array.position:
             found = found.withColumn(array.position, F.col(PLACE_READ))
         return found.withColumn(self.place, F.coalesce(PLACE_READ, F.lit(-1)))
-
-    @property
-    def _names(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys((*self.view.columns, *self.key)))
 
     def _outputs(self) -> list[Column]:
         select = self.spec.select or {}

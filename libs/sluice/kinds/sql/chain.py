@@ -324,13 +324,13 @@ def _(source: Joined, tables: Mapping[str, Uniqueness]) -> Uniqueness:
 
 
 def _of_side(tables: Mapping[str, Uniqueness], table: str, side: str) -> Uniqueness:
-    def named(names: Names) -> Names:
+    def qualify(names: Names) -> Names:
         return frozenset(f"{side}.{name}" for name in names)
 
     uniqueness = tables.get(table, Uniqueness())
     return Uniqueness(
-        frozenset(map(named, uniqueness.unique)),
-        frozenset((named(ones), named(others)) for ones, others in uniqueness.rules),
+        frozenset(map(qualify, uniqueness.unique)),
+        frozenset((qualify(ones), qualify(others)) for ones, others in uniqueness.rules),
         {f"{side}.{name}": type_ for name, type_ in uniqueness.types.items()},
     )
 

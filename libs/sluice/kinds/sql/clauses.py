@@ -41,7 +41,6 @@ LATER = "_later"  # placeholder for values that are joined to groups
 FROM_THE_START = ("first_value", "first", "any_value")
 SETS = (exp.GroupingSets, exp.Rollup, exp.Cube)
 
-
 VALUE = "value"
 
 
@@ -305,10 +304,7 @@ def _compare(
     """
     both_sides = []
     for which, side in enumerate(sides):
-        marks = {
-            "in_left": exp.Literal.number(1 - which),
-            "in_right": exp.Literal.number(which),
-        }
+        marks = {"in_left": exp.Literal.number(1 - which), "in_right": exp.Literal.number(which)}
         both_sides.append(QueryRows(side.source, {**side.columns, **marks}, side.where))
     together = chain.store(_unite(chain, both_sides))
     keys = {n: together.columns[n] for n in sides[0].columns}
@@ -317,10 +313,7 @@ def _compare(
         for n in ("in_left", "in_right")
     }
     source = Grouped(
-        together.source,
-        together.where,
-        {f"k{i}": t for i, t in enumerate(keys.values())},
-        counts,
+        together.source, together.where, {f"k{i}": t for i, t in enumerate(keys.values())}, counts
     )
     shown = {n: exp.column(f"k{i}") for i, n in enumerate(keys)}
     if not is_distinct:

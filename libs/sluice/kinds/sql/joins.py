@@ -55,7 +55,6 @@ NULL_SAFE = (
     "sides; to match nulls as well, compare coalesce(...) of both sides"
 )
 
-
 NEVER: Tree = exp.Boolean(this=False)
 
 

@@ -35,9 +35,6 @@ class WholeQuery(Operator):
     def columns(self, name: str) -> tuple[str, ...]:
         return ()
 
-    def prepare(self, name: str, rows: DataFrame) -> DataFrame:
-        return rows
-
     def combine(self, prepared: InputRows, references: InputRows) -> DataFrame:
         tree = self.spec.query.tree.copy()
         for table in tree.find_all(exp.Table):

@@ -38,7 +38,6 @@ from sluice.language.typed.types import inner_types
 
 Tables = Mapping[str, Table]
 
-
 NEVER = {
     "pivots": "PIVOT",
     "sample": "TABLESAMPLE",

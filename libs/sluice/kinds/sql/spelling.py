@@ -17,7 +17,6 @@ from sluice.language.syntax import AGGREGATES, TAKES_A_PART, Tree
 
 LISTS = ("collect_list", "array_agg")
 
-
 _COVARIANCE = "(var_pop(a + b) - var_pop(a - b)) / 4"
 _SLOPE = f"CASE WHEN min(xs) < max(xs) THEN {_COVARIANCE} / var_pop(xs) END"
 _IS_LINE = "min(xs) < max(xs) AND min(ys) < max(ys)"

@@ -11,7 +11,6 @@ from sluice.language.syntax import AGGREGATES, Tree
 
 _ATOMS = (exp.Column, exp.Literal, exp.Anonymous, exp.Cast, exp.Paren, exp.Boolean, exp.Null)
 
-
 CALLED_WITH = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)
 
 
@@ -178,17 +177,13 @@ def is_aggregate(node: Tree) -> bool:
     """True for the call of an aggregate, with its FILTER."""
     if isinstance(node, CALLED_WITH):
         return not isinstance(node.parent, exp.Window) and is_aggregate(node.this)
-    if isinstance(_window_of(node), exp.Window):
+    parent = node.parent if node.arg_key == "this" else None  # past FILTER or IGNORE NULLS
+    caller = parent.parent if isinstance(parent, CALLED_WITH) else parent
+    if isinstance(caller, exp.Window):
         return False
     return (isinstance(node, exp.Anonymous) and node.name.lower() in AGGREGATES) or isinstance(
         node, exp.Any
     )
-
-
-def _window_of(node: Tree) -> Tree | None:
-    """Return the parent of a call, past its FILTER or IGNORE NULLS, if it is what that calls."""
-    parent = node.parent if node.arg_key == "this" else None
-    return parent.parent if isinstance(parent, CALLED_WITH) else parent
 
 
 def is_count(tree: Tree) -> bool:

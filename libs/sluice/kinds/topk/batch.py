@@ -68,7 +68,7 @@ class TopKBatch(Batch[TopKState]):
         kept = Reread(plan.node.id, same_names(state.group) or None, TopKBatch.candidate_groups)
         if plan.strategy == TopKStrategy.APPEND and not state.ranking.limit_is_column:
             return (kept,)
-        named = state.named(input_id)
+        named = state.map_to_group(input_id)
         return kept, Reread(input_id, named, TopKBatch.candidate_groups, is_sure=False)
 
     def result(self) -> BatchResult:
@@ -81,7 +81,7 @@ class TopKBatch(Batch[TopKState]):
     def is_whole(self) -> bool:
         return self.plan.strategy == TopKStrategy.FULL or super().is_whole
 
-    def expected(self, rows: DataFrame) -> DataFrame:
+    def recompute_table(self, rows: DataFrame) -> DataFrame:
         """Return the expected rows; the state may keep more than it must, depending on its past."""
         return self.living(self.operator.acceptable(self.snapshots(), rows))
 

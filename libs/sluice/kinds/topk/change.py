@@ -36,7 +36,7 @@ from sluice.kinds.topk.operator import (
     RANK,
     RankRule,
     TopKState,
-    listed,
+    list_columns,
 )
 
 SHOWN_CHANGE, SHORT, FELL = "_sluice_shown_change", "_short", "_fell"
@@ -78,12 +78,15 @@ def move_rows(
     remain if windows expire.
     """
     over, order = state.ranking.over(), state.ranking.order
+    # The greatest limit that the group is known to have had.
+    greatest = f"max(greatest(_arrived.{LIMIT}, _old_needed)) {over}"
+    needed = f"CAST(greatest({greatest}, 1) AS BIGINT) AS {NEEDED}"
     paired = _pair_rows(state, rows, changes, F.expr("true") if alive is None else alive)
     known = _add_old_rank(state, paired).selectExpr(
         "*",
         f"max_by({OLD}, {OLD_RANK}) {over} AS {LAST}",
         f"coalesce(max(_old_complete) {over}, true) AS _was_whole",
-        *_greatest_limit(state),
+        *([needed] if state.ranking.limit_is_column else []),
     )
     stands = f"_alive AND (_was_whole OR {at_or_before(order, '_arrived', LAST)})"
     standing = known.selectExpr("*", f"IF({stands}, _arrived, NULL) AS _standing")
@@ -179,13 +182,6 @@ def _trim(state: TopKState, standing: DataFrame) -> DataFrame:
     )
 
 
-def _greatest_limit(state: TopKState) -> list[str]:
-    """Return SQL for the greatest limit that the group is known to have had."""
-    greatest = f"max(greatest(_arrived.{LIMIT}, _old_needed)) {state.ranking.over()}"
-    is_column = state.ranking.limit_is_column
-    return [f"CAST(greatest({greatest}, 1) AS BIGINT) AS {NEEDED}"] * is_column
-
-
 def _change(was: str, now: str, is_same: str) -> str:
     """SQL for the kind of change, null if there is none."""
     return (
@@ -195,7 +191,7 @@ def _change(was: str, now: str, is_same: str) -> str:
 
 
 def _struct(state: TopKState) -> str:
-    return f"struct({listed(state.ranking.prepared)})"
+    return f"struct({list_columns(state.ranking.prepared)})"
 
 
 def _kept_as_old(state: TopKState) -> list[str]:

@@ -152,8 +152,7 @@ def _check_taken(spec: TopK, mistakes: TableMistakes) -> None:
     for name, expression in (spec.select or {}).items():
         if name in taken and groups.get(name) != expression.sql:
             mistakes.add(
-                ("select", name),
-                f"{name!r} is {taken[name]} already; select it under another name",
+                ("select", name), f"{name!r} is {taken[name]} already; select it under another name"
             )
 
 

@@ -43,7 +43,6 @@ COMPLETE, NEEDED = "_complete", "_needed"
 LAST = "_last"
 PARTS = 64  # of a global ranking, each limited separately
 
-
 LIMIT = "_limit"
 LARGEST_LIMIT = 2**31 - 1  # ranks are INT; with headroom and offset it still fits a BIGINT
 HEADROOM = 10
@@ -82,7 +81,7 @@ class TopKState(Operator):
     def columns(self, name: str) -> tuple[str, ...]:
         return self.ranking.columns()
 
-    def named(self, name: str) -> Sequence[Mapping[str, str]]:
+    def map_to_group(self, name: str) -> Sequence[Mapping[str, str]]:
         by = ((p.expression.plain_column, p.name) for p in self.ranking.spec.partition_by)
         found = {column: name for column, name in by if column}
         return [found] if found else ()
@@ -91,19 +90,19 @@ class TopKState(Operator):
         return self.ranking.prepare(rows)
 
     def combine(self, prepared: InputRows, references: InputRows) -> DataFrame:
-        rows = self.limited(prepared[self.inputs[0]])
+        rows = self.add_needed(prepared[self.inputs[0]])
         if self.ranking.limit_is_column:
-            ranked = self.ranked(self.contending(rows, self.last_kept()))
+            ranked = self.add_rank(self.contending(rows, self.last_kept()))
         else:  # lower ranks are not shuffled
-            ranked = self.ranked(rows).where(f"{RANK} <= {self.last_kept()} + 1")
+            ranked = self.add_rank(rows).where(f"{RANK} <= {self.last_kept()} + 1")
         marked = ranked.selectExpr("*", f"{self.is_whole()} AS {COMPLETE}")
         return marked.where(f"{RANK} <= {self.last_kept()}").select(*names(self.stored))
 
-    def ranked(self, rows: DataFrame) -> DataFrame:
+    def add_rank(self, rows: DataFrame) -> DataFrame:
         """Add RANK to whole groups' prepared rows."""
         return rows.selectExpr("*", f"{self.ranking.rank()} AS {RANK}")
 
-    def limited(self, rows: DataFrame) -> DataFrame:
+    def add_needed(self, rows: DataFrame) -> DataFrame:
         """Add NEEDED to whole groups' prepared rows, if limits are a column."""
         if not self.ranking.limit_is_column:
             return rows
@@ -122,7 +121,7 @@ class TopKState(Operator):
         if self.group:
             return rows
         function = "row_number" if self.ranking.spec.function == "row_number" else "dense_rank"
-        part = f"pmod(xxhash64({listed(self.ranking.keys)}), {PARTS})"
+        part = f"pmod(xxhash64({list_columns(self.ranking.keys)}), {PARTS})"
         order = ", ".join(direction.sql() for direction in self.ranking.order)
         rank = f"{function}() OVER (PARTITION BY {part}, {but} ORDER BY {order}) AS _place"
         return rows.selectExpr("*", rank).where(f"_place <= {last} + 1 OR {but}").drop("_place")
@@ -152,13 +151,13 @@ class TopKState(Operator):
         """Return one row for each group of `state`: the group, its flags, its last row in LAST."""
         backwards = (direction.reversed.sql() for direction in self.ranking.order)
         numbered = state.selectExpr("*", f"row_number() {self.ranking.over(*backwards)} AS _n")
-        order = listed(direction.column for direction in self.ranking.order)
+        order = list_columns(direction.column for direction in self.ranking.order)
         kept = (f"`{c}`" for c in (*self.group, *self.flags))
         return numbered.where("_n = 1").selectExpr(*kept, f"struct({order}) AS {LAST}")
 
     def acceptable(self, snapshots: InputRows, current: DataFrame) -> DataFrame:
         """Return what the state must be: each group's needed rows, and no fewer than it has."""
-        rows = self.limited(self.prepare("", snapshots[self.inputs[0]])).alias("_all")
+        rows = self.add_needed(self.prepare("", snapshots[self.inputs[0]])).alias("_all")
         had = self.last_rows(current).alias("_had")
         joined = rows.join(had, same("_all", "_had", self.group), "left")
         columns = [f"_all.`{c}`" for c in self.ranking.prepared]
@@ -167,7 +166,7 @@ class TopKState(Operator):
         seen = f"{LAST} IS NOT NULL AND {at_or_before(self.ranking.order, '_all', LAST)} AS _seen"
         had_all = f"coalesce(_had.{COMPLETE}, true) AS _had_all"
         compared = joined.selectExpr(*columns, seen, had_all)
-        ranked = self.ranked(self.contending(compared, self.last_needed(), "_seen"))
+        ranked = self.add_rank(self.contending(compared, self.last_needed(), "_seen"))
         held = ranked.selectExpr("*", f"({RANK} <= {self.last_needed()} OR _seen) AS _held")
         is_whole = f"min(_held) {self.ranking.over()} AND _had_all AS {COMPLETE}"
         return held.selectExpr("*", is_whole).where("_held").select(*names(self.stored))
@@ -184,9 +183,6 @@ class TopKView(Operator):
 
     def columns(self, name: str) -> tuple[str, ...]:
         return self.ranking.prepared
-
-    def prepare(self, name: str, rows: DataFrame) -> DataFrame:
-        return rows
 
     def combine(self, prepared: InputRows, references: InputRows) -> DataFrame:
         ranked = prepared[self.inputs[0]].selectExpr("*", f"{self.ranking.rank()} AS {RANK}")
@@ -271,7 +267,7 @@ class RankRule:
 
     def over(self, *order: str) -> str:
         """SQL for OVER all rows of a group, or over them in an order."""
-        by = f"PARTITION BY {listed(self.group)}" if self.group else ""
+        by = f"PARTITION BY {list_columns(self.group)}" if self.group else ""
         return f"OVER ({by}{' ORDER BY ' + ', '.join(order) if order else ''})"
 
     def rank(self, row: str = "", *first: str) -> str:
@@ -324,7 +320,7 @@ def _sql(expression: Expression) -> str:
     return f"`{plain}`" if plain and "." not in plain else expression.sql
 
 
-def listed(columns: Iterable[str]) -> str:
+def list_columns(columns: Iterable[str]) -> str:
     """SQL for a list of columns by name."""
     return ", ".join(f"`{c}`" for c in columns)
 

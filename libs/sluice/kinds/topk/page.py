@@ -11,7 +11,6 @@ from typing import Any
 
 from sluice.declare.table import Table
 from sluice.kinds.topk.reader import Ranking
-from sluice.kinds.topk.spec import TopK
 from sluice.language.names import Row
 from sluice.pages.elements import Address, Bar, Bars, Cards, Chapter, Text
 from sluice.read.lake import Lake
@@ -25,7 +24,9 @@ Group = tuple[tuple[Any, ...], list[tuple[int, Row]]]  # a partition, and its ro
 def chapters(lake: Lake, table: Table, why: Address) -> Iterator[Chapter]:
     """Yield the rankings that are worth a look."""
     ranking = Ranking.open(lake, table.id)
-    measure = _measure(ranking.spec, ranking)
+    order = ranking.spec.order_by
+    first = order[0].expression.plain_column if order else None
+    measure = first if first in ranking.table.snapshot.visible else ""
     found = [(key, list(_flat(ranks))) for key, ranks in ranking.partitions(_newest(ranking))]
     cards = list(leaders(ranking, found, measure, why))
     if cards:
@@ -42,10 +43,12 @@ def leaders(ranking: Ranking, found: Sequence[Group], measure: str, why: Address
     hidden = {*ranking.partition_columns, ranking.spec.rank, measure, *WINDOW}
     for key, rows in sorted(largest, key=lambda one: str(one[0])):
         most = max(abs(_size(row, measure)) for _, row in rows)
-        bars = [
-            _bar(rank, row, measure, most, _label(row, hidden, _names(ranking, rank, row), why))
-            for rank, row in rows
-        ]
+        bars = []
+        for rank, row in rows:
+            number = _number(row.get(measure))
+            share = round(abs(number) / most, 4) if number is not None and most else None
+            label = _label(row, hidden, _names(ranking, rank, row), why)
+            bars.append(Bar(rank, label, _text(row.get(measure) if measure else ""), share))
         yield Bars(", ".join(_text(value) for value in key) or "all", bars)
 
 
@@ -65,20 +68,8 @@ def _flat(ranks: Mapping[int, Any]) -> Iterator[tuple[int, Row]]:
             yield rank, row
 
 
-def _measure(spec: TopK, ranking: Ranking) -> str:
-    """Return the first column of the order, if it is visible; else ''."""
-    column = spec.order_by[0].expression.plain_column if spec.order_by else None
-    return column if column in ranking.table.snapshot.visible else ""
-
-
 def _size(row: Row, measure: str) -> float:
     return _number(row.get(measure)) or 0.0
-
-
-def _bar(rank: int, row: Row, measure: str, most: float, label: Text) -> Bar:
-    number = _number(row.get(measure))
-    share = round(abs(number) / most, 4) if number is not None and most else None
-    return Bar(rank, label, _text(row.get(measure) if measure else ""), share)
 
 
 def _label(row: Row, hidden: Collection[str | None], names: WhyOptions, why: Address) -> Text:

@@ -7,12 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from sluice.changes.feed_columns import COMMIT_VERSION
 from sluice.declare.table import Table
 from sluice.errors import UsageError
 from sluice.kinds.topk.spec import TopK
 from sluice.language.expression import SortKey
-from sluice.language.names import Row, unknown
+from sluice.language.names import COMMIT_VERSION, Row, unknown
 from sluice.read.changelog import Changelog
 from sluice.read.conditions.key_order import KeyColumns, KeyOrder, KeyRange, only
 from sluice.read.conditions.values import from_text, values_of_columns
@@ -23,7 +22,6 @@ from sluice.read.ordered.keyed import KeyedTable
 PartitionValue = Any  # one column's value, or a tuple for several columns
 Ranks = dict[int, Row] | dict[int, list[Row]]
 UNNAMED = "rank"  # the rank's column for views without one
-
 
 NAMING_OPTIONS = {"rank": NamingOption(int, "N", "Rank of the row in its --partition.")}
 
@@ -202,11 +200,7 @@ def ranking(lake: Lake, name: str, *, version: int | None = None) -> Ranking:
 
 
 def top(
-    lake: Lake,
-    name: str,
-    partition: Mapping[str, Any] | None = None,
-    *,
-    version: int | None = None,
+    lake: Lake, name: str, partition: Mapping[str, Any] | None = None, *, version: int | None = None
 ) -> Ranks | dict[PartitionValue, Ranks]:
     """Return the map rank -> row of one partition, or partition -> rank -> row."""
     return ranking(lake, name, version=version).top(partition)

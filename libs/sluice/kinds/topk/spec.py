@@ -9,13 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import (
-    Field,
-    PlainValidator,
-    WithJsonSchema,
-    field_validator,
-    model_validator,
-)
+from pydantic import Field, PlainValidator, WithJsonSchema, field_validator, model_validator
 from sqlglot import exp
 
 from sluice.declare.document import Where
@@ -26,7 +20,6 @@ from sluice.language.names import WRITTEN_NAME, Name, check_name
 
 RankFunction = Literal["row_number", "rank", "dense_rank"]
 StrategyName = Literal["append", "update", "retract", "full"]
-
 
 DIGITS = {"type": "string", "pattern": r"^0*[1-9]\d*$"}
 OWN = re.compile(r"\s*([A-Za-z_][\w.]*:[A-Za-z_]\w*)\s*(\(.*)", re.DOTALL)

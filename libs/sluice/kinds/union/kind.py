@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from sluice.declare.column_lineage import InputColumns, MadeFrom, Seen, of_input
@@ -96,7 +96,9 @@ def _merge_columns(
         _check_names(i, spec.from_[i].table, columns, first, found[0], mistakes)
         for name in [n for n in found[0] if n in columns]:
             types = [c[name] for c in found[i::-1] if name in c]
-            if not _can_merge(types):
+            # Spark widens types without reading texts; unknown ones must be cast.
+            are_texts = {family(type_) == "string" for type_ in types}
+            if "" in types or len(are_texts) > 1 or not widened_type(types):
                 here, there = _show_type(types[0]), _show_type(types[-1])
                 why = f"{name} is {here} here and {there} in {first}: cast one"
                 mistakes.add(("from", i), why if all(types) else UnknownName(why))
@@ -105,12 +107,6 @@ def _merge_columns(
 
 def _show_type(type_: str) -> str:
     return type_ or "of an unknown type"
-
-
-def _can_merge(types: Sequence[str]) -> bool:
-    """True if Spark widens the types without reading texts; unknown ones must be cast."""
-    are_texts = {family(type_) == "string" for type_ in types}
-    return "" not in types and len(are_texts) == 1 and widened_type(types) != ""
 
 
 def _check_names(

@@ -74,11 +74,7 @@ def keys_of(spec: Union, sources: list[Table]) -> list[dict[str, str]]:
     keys = [{name: source.type_of(name) for name in source.key} for source in sources]
     if any(key != keys[0] for key in keys) or NUMBER in keys[0]:
         return [{f"{NUMBER}_{i}_{name}": name for name in key} for i, key in enumerate(keys)]
-    everywhere = set.intersection(
-        *(_unchanged_columns(*p) for p in zip(spec.from_, sources, strict=True))
-    )
+    pairs = zip(spec.from_, sources, strict=True)
+    unchanged = ({*s.columns} if p.select is None else plain_columns(p.select) for p, s in pairs)
+    everywhere = set.intersection(*unchanged)
     return [{carried_name(name, everywhere - {spec.tag}): name for name in key} for key in keys]
-
-
-def _unchanged_columns(part: Input, source: Table) -> set[str]:
-    return set(source.columns) if part.select is None else plain_columns(part.select)

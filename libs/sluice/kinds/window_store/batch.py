@@ -52,14 +52,14 @@ class StoreBatch(Batch[WindowStoreRows]):
             return super().rereads(context, plan)
         return (Reread(plan.node.id, (), touched_by_feeds, is_sure=False),)
 
-    def changed(self) -> BatchResult:
+    def compute_changes(self) -> BatchResult:
         horizon = self.horizon
         times = [time for time in (horizon.before, horizon.now) if time] if horizon else []
         if self.plan.strategy != Strategy.ROW_WISE or horizon is None or not times:
-            return super().changed()
+            return super().compute_changes()
         return self._slid(horizon, horizon.retention.keep.before(max(times)))
 
-    def needed(self, snapshots: InputRows) -> InputRows:
+    def pick_needed(self, snapshots: InputRows) -> InputRows:
         """Leave out expired rows, by a literal with which a scan skips files."""
         if self.horizon is None or self.horizon.now is None:
             return snapshots
@@ -138,10 +138,7 @@ class StoreKept(Kept):
     tidied_rows = 100_000  # of a slice without retention; beyond, its time is cut finer
     slice_files = 12  # at which a slice is filed again
 
-    def crowded(self, filing: Filing) -> list[Slice]:
-        return [s for s in filing.slices if self._is_crowded(s)]
-
-    def unsealed(self, filing: Filing) -> list[Slice]:
+    def find_unsealed(self, filing: Filing) -> list[Slice]:
         """Return older slices that are not one or a few sorted files, because rows came late."""
         by_time = sorted(filing.slices, key=lambda s: in_time(s.number or 0))
         return [s for s in by_time[:-1] if self._is_unsealed(s)]

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from sluice.read.naming import Given, NamingOption
     from sluice.read.ordered.keyed import KeyedTable, KeyValues
 
-
 NESTED = ("ARRAY", "STRUCT")
 USELESS = "`sequence` chooses one of two rows; with `duplicates` both are kept: drop one"
 
@@ -48,7 +47,8 @@ class WindowStoreKind(Kind):
             **({"window_end": "TIMESTAMP"} if spec.window else {}),
         }
         first = {**{name: source.type_of(name) for name in spec.key}, **window}
-        rest = _rest(spec, source, scope)
+        others = {name: type_ for name, type_ in source.columns.items() if name != spec.time}
+        rest = others if spec.select is None else scope.types_of(spec.select)
         _check_rest(spec, rest, mistakes)
         columns = {**first, **{name: type_ for name, type_ in rest.items() if name not in first}}
         keys = carried_key(source, _unchanged_columns(spec, columns)) if spec.duplicates else {}
@@ -134,12 +134,6 @@ def _check_rest(spec: WindowStore, rest: dict[str, str], mistakes: TableMistakes
     for name in sorted(own & rest.keys()):
         at = ("select", name) if spec.select else ()
         mistakes.add(at, f"{name} is the store's own column; `select` the others, or rename it")
-
-
-def _rest(spec: WindowStore, source: Table, scope: Scope) -> dict[str, str]:
-    if spec.select is not None:
-        return scope.types_of(spec.select)
-    return {name: type_ for name, type_ in source.columns.items() if name != spec.time}
 
 
 def _unchanged_columns(spec: WindowStore, columns: dict[str, str]) -> set[str]:

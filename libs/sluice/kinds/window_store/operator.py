@@ -43,7 +43,9 @@ class WindowStoreRows(Operator):
         self.group = view.key if self.spec.duplicates else (*self.spec.key, windows.START)
         self.grain = Grain.of(self.spec.window, self.spec.retention)
         self.cuts: Cuts | None = None
-        self.row_wise = self.mirror = self.spec.duplicates or self._is_one_row_each()
+        # True if no two rows of the input have the same key and time.
+        is_single = bool(source.key) and {*source.key} <= {*self.spec.key, self.spec.time}
+        self.row_wise = self.mirror = self.spec.duplicates or is_single
         if self.spec.retention:
             times = {source.id: (self.spec.time,)}
             self.retention = Retention(self.spec.retention, times, end=windows.START)
@@ -68,7 +70,7 @@ class WindowStoreRows(Operator):
                 used.add(column)
         return tuple(sorted(used))
 
-    def named(self, name: str) -> Sequence[Mapping[str, str]]:
+    def map_to_group(self, name: str) -> Sequence[Mapping[str, str]]:
         found = {column: column for column in self.spec.key if column in self.source.columns}
         if self.source.type_of(self.spec.time) == "TIMESTAMP":
             found[self.spec.time] = windows.START
@@ -90,10 +92,6 @@ class WindowStoreRows(Operator):
         shown = [self._show(c) for c in self.view.columns]
         hidden = tuple(c for c in self.view.key if c not in self.view.columns)
         return rows.select(*shown, *names(hidden), self._slice().alias(PART))
-
-    def _is_one_row_each(self) -> bool:
-        """True if no two rows of the input have the same key and time."""
-        return bool(self.source.key) and {*self.source.key} <= {*self.spec.key, self.spec.time}
 
     def cut(self, cuts: Cuts) -> "WindowStoreRows":
         """Return the same operator, which files rows by these cuts."""

@@ -36,7 +36,6 @@ EVENT_TIME, END = "window_start", "window_end"
 KEYS = ("key", "key_from", "key_to")
 Time = datetime | str
 
-
 NAMING_OPTIONS = {"time": TIME}
 NEWEST = 12
 
@@ -101,12 +100,7 @@ class ReadOnlyWindowStore:
         return tuple(dict.fromkeys((EVENT_TIME, *self.key_names, *self.table.identity)))
 
     def fetch(
-        self,
-        *,
-        key: Key = None,
-        key_from: Key = None,
-        key_to: Key = None,
-        **times: Unpack[Times],
+        self, *, key: Key = None, key_from: Key = None, key_to: Key = None, **times: Unpack[Times]
     ) -> Rows:
         """Return the rows of one key, or of a range of keys, by window start.
 

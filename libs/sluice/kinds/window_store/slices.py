@@ -17,7 +17,6 @@ MOST = 100  # slices in a retention: each is a file that a read of a rare key op
 LEAST_WINDOWS = 24  # windows that share a slice
 DAY = timedelta(days=1)
 
-
 LAST_YEAR, LAST_MONTH = 9999, 999912  # the greatest slice numbers of these lengths
 FIRST_DAY = 10_000_000
 

@@ -136,7 +136,6 @@ ORDERED_AGGREGATES = frozenset(
     {"min", "max", "collect_set", "count_distinct", "approx_count_distinct", "mode"}
 )
 
-
 ColumnTypes = Mapping[str, str]
 ARITHMETIC: dict[type[syntax.Tree], Callable[[Decimal, Decimal], Decimal]] = {
     exp.Add: Decimal.plus,

@@ -122,7 +122,6 @@ number number number number number number: try_make_timestamp try_make_timestamp
 number number number number number number: try_make_timestamp_ntz
 """
 
-
 SIGNATURES = {
     (name, len(kinds.split())): tuple(kinds.split())
     for kinds, names in (line.split(": ", 1) for line in _TABLE.strip().splitlines())
@@ -132,7 +131,6 @@ SIGNATURES = {
 # Functions whose arguments become one value, and those that compare two.
 ONE_TYPE = frozenset({"array", "coalesce", "greatest", "ifnull", "least", "nvl"})
 COMPARING = frozenset({"equal_null", "nullif"})
-
 
 TypeOf = Callable[[syntax.Tree], str]
 TIMES = frozenset({"time", "part", "date", "timestamp"})  # kinds of arguments

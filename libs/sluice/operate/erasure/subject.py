@@ -36,19 +36,15 @@ class Asked:
 
     def fits(self, table: Table) -> bool:
         """True if a table has every column and field of a STRUCT that the condition tests."""
-        return all(_has(table, path) for path in columns_in(self.where))
+        types = {name.lower(): type_ for name, type_ in table.columns.items()}
+        paths = (path.split(".") for path in columns_in(self.where))
+        return all(reduce(field_of, inner, types.get(column, "")) for column, *inner in paths)
 
     def find(self, table: Table, schema: pa.Schema, uri: str) -> tuple[Sought, ...]:
         """Return the subjects; `uri` has the rows, '' if there are none yet."""
         if self.where:
             return by_condition(table, schema, uri, self.where)
         return (by_key(table, schema, self.key),)
-
-
-def _has(table: Table, path: str) -> bool:
-    column, *inner = path.split(".")
-    types = {name.lower(): type_ for name, type_ in table.columns.items()}
-    return bool(reduce(field_of, inner, types.get(column, "")))
 
 
 def by_key(table: Table, schema: pa.Schema, values: Sequence[str]) -> Sought:

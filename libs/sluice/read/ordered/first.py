@@ -114,7 +114,8 @@ class _Pool:
             self.tables.append(table)
             self.rows += table.num_rows
         if self.left is not None and self.rows > 2 * self.left + SMALL:
-            self._keep(self.order.sort(pa.concat_tables(self.tables)).slice(0, self.left))
+            first = self.order.sort(pa.concat_tables(self.tables)).slice(0, self.left)
+            self.tables, self.rows, self.patience = [first], first.num_rows, 0
 
     def release(self, bound: Places | None) -> Iterator[pa.Table]:
         """Yield, in order, rows that no unread unit can precede; `bound` is its best place."""
@@ -158,9 +159,6 @@ class _Pool:
         tables, self.tables = self.tables, []
         self.rows = self.patience = 0
         return tables
-
-    def _keep(self, table: pa.Table) -> None:
-        self.tables, self.rows, self.patience = [table], table.num_rows, 0
 
 
 def put_together(tables: list[pa.Table]) -> pa.Table:

@@ -254,7 +254,8 @@ class KeyedTable(KeyValues):
         schema = pa.schema([self.snapshot.schema.field(c) for c in shown])
         if not order or not order.columns:
             scan, cursors = Scan(self.snapshot, ranges, condition), Cursors((ROW,), after=after)
-            number = -1 if after is None else _number(after)
+            place = () if after is None else behind(after, *NUMBERED).low
+            number = int(place[0][-1]) if place else -1
             tables = scan.read_numbered(shown, limit, number)
             return Rows(tables, schema, self.version, scan.touched, cursors)
         self._check_order(order)
@@ -278,9 +279,3 @@ class KeyedTable(KeyValues):
                     f"of type {type_name(kind)}",
                     hint=f"read them as they are stored: `sluice read {self.name} --where ...`",
                 )
-
-
-def _number(cursor: str) -> int:
-    """Return the number of the stored row that a cursor names."""
-    place = behind(cursor, *NUMBERED).low
-    return int(place[0][-1]) if place else -1

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake.exceptions import DeltaError
 
-from sluice.changes.feed_columns import CHANGE_TYPE, GOES
 from sluice.delta.log.files import feed_size
 from sluice.delta.reading.live import stream_feed
+from sluice.language.names import CHANGE_TYPE, GOES
 from sluice.limits import Limits
 from sluice.read.conditions.key_order import NAN, NULL, KeyOrder, KeyRange
 from sluice.read.conditions.where import Predicate

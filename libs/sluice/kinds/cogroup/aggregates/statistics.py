@@ -13,9 +13,9 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType
 
-from sluice.kinds.cogroup.aggregates import exact
 from sluice.kinds.cogroup.aggregates.arrays import let
 from sluice.kinds.cogroup.aggregates.collected import Counted, counted
+from sluice.kinds.cogroup.aggregates.sums import is_float
 
 MEDIAN = 0.5
 
@@ -25,7 +25,7 @@ class Statistic(Counted):
 
     def gather(self, weight: Column, value: DataType) -> Column:
         zero = F.lit(0.0).cast(value)
-        return counted(self.value + zero if exact.is_float(value) else self.value, weight)
+        return counted(self.value + zero if is_float(value) else self.value, weight)
 
 
 class Mode(Statistic):

@@ -1,17 +1,20 @@
 """Aggregates that add and subtract: counts, sums, averages, any and every.
 
 The state is a sum and the number of values in it. No removal breaks a group.
+
+Sums of floating point don't depend on order, so added numbers can be subtracted: they are summed as
+DECIMAL and rounded once. NaN and the infinities, which a DECIMAL can't hold, are counted
+separately. A sum that needs more than 20 digits before the point is an error.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import reduce
 from typing import ClassVar
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
-from pyspark.sql.types import DataType, DecimalType, DoubleType, LongType, StructType
+from pyspark.sql.types import DataType, DecimalType, DoubleType, FloatType, LongType, StructType
 
-from sluice.kinds.cogroup.aggregates import exact
 from sluice.kinds.cogroup.aggregates.accumulator import Accumulator
 
 _COUNTED, _MAGNITUDE = "n", "magnitude"
@@ -41,7 +44,7 @@ class Sum(Accumulator):
 
     def takes_one_by_one(self, value: DataType) -> bool:
         is_long = isinstance(value, DecimalType) and value.precision > _FACTOR_DIGITS
-        return is_long or exact.is_float(value)
+        return is_long or is_float(value)
 
     def gather(self, weight: Column, value: DataType) -> Column:
         parts = self._parts(self.value, weight, value)
@@ -59,9 +62,9 @@ class Sum(Accumulator):
         def count(condition: Column) -> Column:
             return _count(condition, weight)
 
-        if exact.is_float(type_):
-            return exact.parts(value, total, count)
-        return {exact.TOTAL: total(value)}
+        if is_float(type_):
+            return float_parts(value, total, count)
+        return {TOTAL: total(value)}
 
     def merge(self, was: Column, delta: Column, kept: DataType) -> tuple[Column | None, Column]:
         assert isinstance(kept, StructType)
@@ -82,10 +85,10 @@ class Sum(Accumulator):
             state.getField(_COUNTED),
             self.aggregate.function in ("avg", "approx_avg"),
         )
-        if len(kept) > len((exact.TOTAL, _COUNTED)):
-            return exact.read(state, lambda total: total / counted if is_mean else total)
-        total = state.getField(exact.TOTAL)
-        return _average(total, counted, kept[exact.TOTAL].dataType) if is_mean else total
+        if len(kept) > len((TOTAL, _COUNTED)):
+            return read_float(state, lambda total: total / counted if is_mean else total)
+        total = state.getField(TOTAL)
+        return _average(total, counted, kept[TOTAL].dataType) if is_mean else total
 
 
 class RoundedSum(Sum):
@@ -109,23 +112,23 @@ class RoundedSum(Sum):
             return _count(condition, weight)
 
         number = value.cast("double")
-        parts = exact.parts(number, total, count)
+        parts = float_parts(number, total, count)
         finite = F.when(~F.isnan(number) & (F.abs(number) != float("inf")), F.abs(number))
         return {**parts, _MAGNITUDE: _total(finite * F.abs(weight), DoubleType())}
 
     def settle(self, was: Column | None, delta: Column, kept: DataType) -> Column:
         """Fail if the total is not finite, because later subtractions could not restore it."""
-        total = delta.getField(exact.TOTAL)
+        total = delta.getField(TOTAL)
         words = F.lit(f"{self.aggregate.text}: the total is greater than a DOUBLE can be")
         is_lost = F.isnan(total) | (F.abs(total) == float("inf"))
         return super().settle(was, F.when(is_lost, F.raise_error(words)).otherwise(delta), kept)
 
     def agrees(self, a: Column, b: Column, kept: DataType) -> Column:
         assert isinstance(kept, StructType)
-        exactly = [f for f in kept.names if f not in (exact.TOTAL, _MAGNITUDE)]
+        exactly = [f for f in kept.names if f not in (TOTAL, _MAGNITUDE)]
         same = [a.getField(f).eqNullSafe(b.getField(f)) for f in exactly]
         allowed = F.greatest(a.getField(_MAGNITUDE), b.getField(_MAGNITUDE), F.lit(1.0)) * 1e-12
-        is_near = F.abs(a.getField(exact.TOTAL) - b.getField(exact.TOTAL)) <= allowed
+        is_near = F.abs(a.getField(TOTAL) - b.getField(TOTAL)) <= allowed
         return a.eqNullSafe(b) | F.coalesce(reduce(Column.__and__, same, is_near), F.lit(False))
 
 
@@ -135,17 +138,17 @@ class Truth(Sum):
     can_overflow: ClassVar[bool] = False
 
     def _parts(self, value: Column, weight: Column, type_: DataType) -> Mapping[str, Column]:
-        return {exact.TOTAL: _count(value, weight)}
+        return {TOTAL: _count(value, weight)}
 
     def finish(self, state: Column, kept: DataType) -> Column:
-        true, counted = state.getField(exact.TOTAL), state.getField(_COUNTED)
+        true, counted = state.getField(TOTAL), state.getField(_COUNTED)
         return true > 0 if self.aggregate.function == "bool_or" else true == counted
 
 
 def sum_type(value: DataType) -> DataType:
     """Return the type in which values are summed: that of Spark's sum, floats as DECIMAL(38,18)."""
-    if exact.is_float(value):
-        return exact.EXACT
+    if is_float(value):
+        return EXACT
     if isinstance(value, DecimalType):
         return DecimalType(min(38, value.precision + 10), value.scale)
     return LongType()
@@ -173,3 +176,38 @@ def _average(total: Column, counted: Column, summed: DataType) -> Column:
         precision = 38 if summed.precision == 38 else summed.precision - 6
         return (total / counted).cast(DecimalType(precision, min(38, summed.scale + 4)))
     return total.cast("double") / counted
+
+
+EXACT = DecimalType(38, 18)
+TOTAL = "total"
+_NAN, _UP, _DOWN = "nan", "up", "down"
+
+
+def is_float(value: DataType) -> bool:
+    """True if values of this type are approximate."""
+    return isinstance(value, FloatType | DoubleType)
+
+
+def float_parts(
+    value: Column, total: Callable[[Column], Column], count: Callable[[Column], Column]
+) -> Mapping[str, Column]:
+    """Return the parts of a sum; `total` adds finite numbers up, `count` counts where it holds."""
+    infinity = F.lit(float("inf"))
+    is_finite = ~F.isnan(value) & (F.abs(value) != infinity)
+    return {
+        TOTAL: total(F.when(is_finite, value)),
+        _NAN: count(F.isnan(value)),
+        _UP: count(value == infinity),
+        _DOWN: count(value == -infinity),
+    }
+
+
+def read_float(state: Column, finite: Callable[[Column], Column]) -> Column:
+    """Return a value from the parts; `finite` computes it if all numbers are finite."""
+    nan, up, down = (state.getField(field) for field in (_NAN, _UP, _DOWN))
+    return (
+        F.when((nan > 0) | ((up > 0) & (down > 0)), F.lit(float("nan")))
+        .when(up > 0, F.lit(float("inf")))
+        .when(down > 0, F.lit(float("-inf")))
+        .otherwise(finite(state.getField(TOTAL)).cast("double"))
+    )

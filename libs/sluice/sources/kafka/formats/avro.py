@@ -105,14 +105,28 @@ class Schemas(dict[bytes, Parsed]):
 def avro_reader(value: ValueFormat, key: tuple[str, ...], table: str) -> FormatReader:
     """Return the reader of messages whose schemas the registry has."""
     schemas = Schemas(Registry.of(value, table))
-    if value.is_debezium:
-        whole = by_columns(partial(_changes, schemas), key)
-        return debezium(partial(_envelope, schemas), partial(_key, schemas), key, whole)
 
     def read(data: bytes) -> Any:
         return _decode(schemas[data[:PREFIX]], data)
 
-    return plain(read, read, key, partial(_values, schemas), partial(_columns, schemas))
+    def read_key(data: bytes) -> Any:
+        found = read(data)
+        return Envelope(found, schemas[data[:PREFIX]].row) if isinstance(found, dict) else found
+
+    # Columns and changes of values of one plain schema; None if that is not sure.
+
+    def changes(values: Sequence[bytes], types: SparkTypes) -> Changes | None:
+        parsed = _schema_of_all(schemas, values)
+        return parsed.changes(values, types) if parsed and parsed.changes else None
+
+    def columns(values: Sequence[bytes], types: SparkTypes) -> ArrowFields | None:
+        parsed = _schema_of_all(schemas, values)
+        record = parsed.record if parsed else None
+        return columns_of_record(record, values, types) if record else None
+
+    if value.is_debezium:
+        return debezium(partial(_envelope, schemas), read_key, key, by_columns(changes, key))
+    return plain(read, read, key, partial(_values, schemas), columns)
 
 
 def _values(schemas: Schemas, values: Sequence[bytes]) -> Sequence[Mapping[str, Any]] | None:
@@ -135,19 +149,6 @@ def _values(schemas: Schemas, values: Sequence[bytes]) -> Sequence[Mapping[str, 
     return [each["value"] for each in found] if is_whole else None
 
 
-def _columns(schemas: Schemas, values: Sequence[bytes], types: SparkTypes) -> ArrowFields | None:
-    """Return the declared columns of values of one plain schema; None if that is not sure."""
-    parsed = _schema_of_all(schemas, values)
-    record = parsed.record if parsed else None
-    return columns_of_record(record, values, types) if record else None
-
-
-def _changes(schemas: Schemas, values: Sequence[bytes], types: SparkTypes) -> Changes | None:
-    """Return envelopes of one plain schema; None if that is not sure."""
-    parsed = _schema_of_all(schemas, values)
-    return parsed.changes(values, types) if parsed and parsed.changes else None
-
-
 def _schema_of_all(schemas: Schemas, values: Sequence[bytes]) -> Parsed | None:
     prefixes = {value[:PREFIX] for value in values}
     return schemas[prefixes.pop()] if len(prefixes) == 1 else None
@@ -159,12 +160,6 @@ def _envelope(schemas: Schemas, data: bytes) -> Envelope:
     if not isinstance(found, dict):
         raise Unusable("the message is not an object")
     return Envelope(found, parsed.after)
-
-
-def _key(schemas: Schemas, data: bytes) -> Any:
-    parsed = schemas[data[:PREFIX]]
-    found = _decode(parsed, data)
-    return Envelope(found, parsed.row) if isinstance(found, dict) else found
 
 
 def _decode(parsed: Parsed, data: bytes) -> Any:
@@ -204,15 +199,13 @@ def _solid(type_: Any) -> Any:
 def _meanings(schema: Any) -> Mapping[str, ConnectType]:
     """Return the meanings of a record's columns: Connect's names of their types."""
     fields = schema.get("fields", ()) if isinstance(schema, Mapping) else ()
-    known = {f["name"]: _connects(_solid(f["type"])) for f in fields}
+    known = {}
+    for field in fields:
+        type_ = _solid(field["type"])
+        if isinstance(type_, Mapping):  # a named type that was given before is called by its name
+            type_ = None if "logicalType" in type_ else type_.get("connect.name")
+        known[field["name"]] = type_
     return {name: ConnectType(of, {}) for name, of in known.items() if of in VALUES}
-
-
-def _connects(type_: Any) -> Any:
-    """Return Connect's name of a type; a named type that was given before is called by it."""
-    if isinstance(type_, Mapping):
-        return None if "logicalType" in type_ else type_.get("connect.name")
-    return type_
 
 
 MARKER, HEADER = b"\xc3\x01", 10  # bytes before a single object: the marker and a fingerprint

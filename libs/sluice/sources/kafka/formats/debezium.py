@@ -189,7 +189,6 @@ VALUES: Mapping[str, Callable[[Any, Mapping[str, str]], str]] = {
     ),
 }
 
-
 FIRST, LAST = -30_610_224_000_000_000, 253_402_300_799_999_999  # of years of four digits, in µs
 DAY = 86_400_000_000  # µs
 LONGEST = 19  # digits of a number in 64 bits

@@ -15,14 +15,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 import pyarrow.json as pj
-from pyspark.sql.types import (
-    BooleanType,
-    DataType,
-    DecimalType,
-    DoubleType,
-    IntegralType,
-    LongType,
-)
+from pyspark.sql.types import BooleanType, DataType, DecimalType, DoubleType, IntegralType, LongType
 
 from sluice.interpreter.values.arrow_conversion import arrow_type
 from sluice.sources.kafka.formats.debezium import VALUES, Changes, ConnectType, Envelope
@@ -209,7 +202,6 @@ _AGAIN = msgspec.json.Encoder(enc_hook=str)
 _PARSER = json.JSONDecoder(
     object_pairs_hook=_refuse_repeated, parse_float=Number, parse_int=Number, parse_constant=Number
 )
-
 
 LOOKED_AT = 8  # messages that show how columns are written
 _LOOK = msgspec.json.Decoder(list[dict[str, Any]])

@@ -221,10 +221,6 @@ def _moment(stamp: Any) -> str:
     return f"{at.isoformat()}Z"
 
 
-def _unwrap(wrapper: Any) -> Any:
-    return _value(wrapper.DESCRIPTOR.fields_by_name["value"])(wrapper.value)
-
-
 def _as_text(message: Any) -> str:
     try:
         text: str = message.ToJsonString()
@@ -248,7 +244,12 @@ SCALARS: Mapping[int, ValueReader] = {
 }
 WRAPPERS = ("Bool", "Bytes", "Double", "Float", "Int32", "Int64", "String", "UInt32", "UInt64")
 WELL_KNOWN: Mapping[str, ValueReader] = {
-    **{f"google.protobuf.{name}Value": _unwrap for name in WRAPPERS},
+    **{
+        f"google.protobuf.{name}Value": lambda wrapper: _value(
+            wrapper.DESCRIPTOR.fields_by_name["value"]
+        )(wrapper.value)
+        for name in WRAPPERS
+    },
     **{f"google.protobuf.{name}": _as_text for name in ("Duration", "FieldMask")},
     **{f"google.protobuf.{name}": _as_json for name in ("Any", "ListValue", "Struct", "Value")},
     "google.protobuf.Timestamp": _moment,
