@@ -165,7 +165,8 @@ def _values(
     if operator.retention or plan.pins.keys() - plan.recorded.keys():
         return None
     is_few = plan.size.rows is not None and plan.size.rows <= limits.handed_rows
-    if plan.size.bytes > max(limits.read_here_bytes, limits.collected_bytes * is_few):
+    most = limits.collected_bytes if is_few else limits.read_here_bytes
+    if plan.size.bytes > max(most, limits.read_here_bytes):
         return None
     from sluice.interpreter.local_session import Session, interpreting
 

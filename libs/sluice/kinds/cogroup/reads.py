@@ -100,9 +100,10 @@ def _rows(
         return None
     where, bounds = _among(wanted)
     if horizon and now is not None:
-        keep, end = horizon.retention.keep, arrow_schema(searched.uri, searched.version)
+        keep = horizon.retention.keep
         slack = MONTHS_DIFFER if keep.months else timedelta(0)
-        last = pa.scalar(keep.before(now) + slack, end.field(windows.END).type)
+        type_ = arrow_schema(searched.uri, searched.version).field(windows.END).type
+        last = pa.scalar(keep.before(now) + slack, type_)
         expired = pc.field(windows.END) <= last
         where, bounds = where | expired, None if bounds is None else bounds | expired
     return read_few(searched.uri, searched.version, most, where=where, bounds=bounds)
