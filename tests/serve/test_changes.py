@@ -159,8 +159,8 @@ def test_events_over_http(shop: Landed) -> None:
         seen = [next(follow) for _ in range(len(whole(shop)))]
         deliver(shop, 11, event(24 * 11))
         more = next(follow)
-        assert more["id"] not in {one["id"] for one in seen}
-        again = sluice.connect(url).follow("best", columns="user", after=seen[-1]["id"])
+        assert more["_sluice_cursor"] not in {one["_sluice_cursor"] for one in seen}
+        again = sluice.connect(url).follow("best", columns="user", after=seen[-1]["_sluice_cursor"])
         assert next(again) == more
         follow.close()
         again.close()

@@ -220,10 +220,20 @@ def test_several_streams_are_followed_at_a_time(remote: Remote) -> None:
     streams = [remote.follow(name) for name in ("events", "sums", "events")]
     first = [next(stream) for stream in streams]
     assert first[0] == first[2]
-    assert first[0]["id"] != first[1]["id"]
+    assert first[0]["_sluice_cursor"] != first[1]["_sluice_cursor"]
     assert remote.table("events").get(1)["id"] == 1
     for stream in streams:
         stream.close()  # type: ignore[attr-defined]
+
+
+def test_a_table_with_a_column_id_is_followed_from_any_place(remote: Remote) -> None:
+    stream = remote.follow("events")
+    first, second = next(stream), next(stream)
+    assert {first["id"], second["id"]} <= {row["id"] for row in remote.table("events").all()}
+    again = remote.follow("events", after=first["_sluice_cursor"])
+    assert next(again) == second
+    for one in (stream, again):
+        one.close()  # type: ignore[attr-defined]
 
 
 def test_as_of_is_that_of_open(here: Reader, remote: Remote) -> None:

@@ -26,7 +26,7 @@ import pyarrow as pa
 from sluice.declare.table import UnknownTable
 from sluice.errors import ConfigError, HistoryLost, Retryable, SluiceError, UsageError
 from sluice.language.interval import parse_time
-from sluice.language.names import Row
+from sluice.language.names import RESERVED_PREFIX, Row
 from sluice.read.conditions.key_order import Key, KeyColumns
 from sluice.read.conditions.values import check_columns, type_name, values_of_columns
 from sluice.read.ordered.rows import Rows, check_limit
@@ -36,6 +36,7 @@ from sluice.serve.questions import to_text
 
 PAGE = 100_000  # rows that are asked for at a time
 SECONDS = 120
+PLACE = f"{RESERVED_PREFIX}_cursor"  # of a change that is followed
 TOKEN = "SLUICE_TOKEN"  # the variable that has it
 ARROW, EVENTS = "application/vnd.apache.arrow.stream", "text/event-stream"
 TYPES = (UnknownTable, NotBuilt, SnapshotExpired, ConfigError, HistoryLost, UsageError, Retryable)
@@ -128,9 +129,10 @@ class Remote:
         return self._explain(name, "why-not", key, named)
 
     def follow(self, name: str, *, after: str | None = None, **options: Any) -> Iterator[Row]:
-        """Yield a table's changes as they are committed, without end, each with its `id`.
+        """Yield a table's changes as they are committed, without end.
 
-        `after`: the id of the last change that was seen. A lost connection is made again.
+        Each has its place as `_sluice_cursor`, a name that no column has. `after`: the place of
+        the last change that was seen. A lost connection is made again.
         """
         query = [(n, to_text(v)) for n, v in options.items() if v is not None]
         is_heard, alone = False, replace(self, _known=local())  # a stream holds its connection
@@ -141,7 +143,7 @@ class Remote:
                     if kind == "error":
                         raise _error(data["status"], data["error"])
                     if kind == "change":
-                        yield {"id": after, **data}
+                        yield {PLACE: after, **data}
             except Retryable:
                 if not is_heard:
                     raise
