@@ -39,6 +39,7 @@ from sluice.serve.questions import (
     WHERE,
     Question,
     Route,
+    refuse,
     to_text,
 )
 from sluice.serve.reads import KEYS, NONE, TIMES, read_rows, reading_verbs
@@ -86,6 +87,7 @@ def _rows(asked: Question) -> Chapter:
         return Chapter("Rows", parts)
     pairs = [(name, text) for name, texts in given.items() for text in texts]
     try:
+        _check_filled(given, fields)
         question = replace(asked, values=READ.read(pairs))
         found = read_rows(question)
         rows = _explained(asked, list(islice(found.rows(), question.limit)), found.schema.names)
@@ -105,6 +107,16 @@ def _without_last(texts: Sequence[str]) -> list[str]:
     """Return the texts of fields up to the last that is filled in."""
     filled = [n for n, text in enumerate(texts, 1) if text]
     return list(texts[: max(filled, default=0)])
+
+
+def _check_filled(given: Mapping[str, Sequence[str]], fields: Sequence[Field]) -> None:
+    """Raise Refused for an empty field of a key or a bound before a filled one."""
+    for name in (KEY.name, FROM.name, TO.name):
+        labels = [field.label for field in fields if field.name == name]
+        texts = zip(labels, given.get(name, ()), strict=False)
+        if empty := [label for label, text in texts if not text]:
+            what = f"{labels[len(given[name]) - 1]!r} is asked for without {', '.join(empty)}"
+            raise refuse(f"{what}: fill in the columns before it", r"\ is the empty text")
 
 
 def _fields(asked: Question, given: Mapping[str, Sequence[str]]) -> Iterator[Field]:
