@@ -1,12 +1,14 @@
 """Pages for people: what they show of tables, rows and the graph, and to whom."""
 
 import re
+import shutil
 from html import unescape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.serve.conftest import DECLARED, Visitor, serving
+from deltalake import DeltaTable
+from tests.serve.conftest import DECLARED, Visitor, deliver, event, serving
 from tests.support.landed import Landed
 
 from sluice.report.publish import report_folder
@@ -47,6 +49,26 @@ def test_a_table_shows_the_rows_that_its_form_asks_for(visit: Visitor) -> None:
     assert "Next page" in ordered
     wrong = client.get("/tables/sums", params={"where": "reflect('a')"}).text
     assert "where does not support" in wrong
+
+
+def test_changes_that_are_no_longer_kept_are_nothing_wrong(copy: Landed, visit: Visitor) -> None:
+    table = DeltaTable(copy.uri("sums"))
+    table.optimize.compact()
+    shutil.rmtree(Path(copy.uri("sums"), "_change_data"), ignore_errors=True)
+    table.vacuum(0, enforce_retention_duration=False, dry_run=False)
+    client = visit(of=copy)
+    assert client.get("/v1/tables/sums/changes").status_code == 410
+    shown = client.get("/tables/sums").text.partition("<h2>Newest changes</h2>")[2]
+    shown = shown.partition("</section>")[0]
+    assert "Those so far are gone" in shown
+    assert "wrong" not in shown
+    deliver(copy, 5, event(24 * 5))
+    page = client.get("/tables/sums").text
+    assert "Those so far are gone" not in page
+    newest = page.partition("Newest changes")[2].partition("</section>")[0]
+    assert 'data-name="_change_type">' in newest
+    answer = client.get("/v1/tables/sums/changes", params={"from_version": table.version() + 1})
+    assert answer.json()["rows"]
 
 
 def test_a_column_is_followed_there_and_back(visit: Visitor) -> None:

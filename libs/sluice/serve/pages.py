@@ -13,7 +13,7 @@ from itertools import islice, zip_longest
 from json import loads
 
 from sluice.delta.log.position import head
-from sluice.errors import SluiceError, UsageError
+from sluice.errors import HistoryLost, SluiceError, UsageError
 from sluice.language.names import Row
 from sluice.pages.elements import Chapter, Content, Field, Form, Listing, Page, Text, data
 from sluice.read.changelog import Changelog
@@ -51,6 +51,7 @@ HOW = Text(
     r"An empty field is not asked for. In a key, \ is the empty text, and \N is null.",
     "line soft small",
 )
+GONE = "Those so far are gone: upkeep and `forget` remove what no view needs any more."
 
 
 def pipelines(asked: Question) -> Page:
@@ -164,11 +165,13 @@ def _explained(asked: Question, rows: Sequence[Row], names: Sequence[str]) -> Li
 
 
 def _changes(asked: Question) -> list[Chapter]:
-    """Return the last changes of the newest version that changed rows."""
+    """Return the last changes of the newest version that changed rows, if they are kept."""
     changelog = Changelog.open(asked.lake, asked.table.id)
     try:
         commits = changelog.commits()[-1:]
         rows = [r for c in commits for r in islice(changelog.rows(from_version=c.version), SHOWN)]
+    except HistoryLost:  # files are deleted in order: there are no older ones
+        return chapter("Newest changes", [Text(GONE, "line soft small")])
     except SluiceError as error:
         return chapter(Text("Newest changes", "wrong"), [_say(asked, error)])
     return [Chapter("Newest changes", [data(rows, list(rows[0]))])] if rows else []
