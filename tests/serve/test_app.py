@@ -351,6 +351,19 @@ def test_answers_are_described(visit: Visitor, here: Reader) -> None:
     rows = spec["paths"]["/v1/tables/{table}/rows"]["get"]
     assert {"where", "cursor", "as_of"} <= {one["name"] for one in rows["parameters"]}
     assert "/metrics, /healthz and, for people, the pages" in spec["info"]["description"]
+    ids = [one["get"]["operationId"] for one in spec["paths"].values()]
+    assert len({*ids}) == len(ids)
+    assert {"rows", "top", "count", "at", "changes", "metrics", "healthz"} <= {*ids}
+    assert {*rows["responses"]["200"]["headers"]} == {"Sluice-Version", "Sluice-Cursor"}
+    changes = spec["paths"]["/v1/tables/{table}/changes"]["get"]["parameters"]
+    assert ("Last-Event-ID", "header") in {(one["name"], one["in"]) for one in changes}
+    error = spec["components"]["schemas"]["Refusal"]["properties"]["error"]["properties"]
+    assert {*error} == {*client.get("/v1/tables/nope").json()["error"]}
+    assert {*spec["paths"]["/healthz"]["get"]["responses"]} == {"200", "503"}
+    assert client.get("/v1/tables/best/top").headers["Sluice-Version"]
+    for path in ("/metrics", "/healthz"):
+        media = client.get(path).headers["content-type"].partition(";")[0]
+        assert [*spec["paths"][path]["get"]["responses"]["200"]["content"]] == [media]
     page = client.get("/v1/docs")
     assert "default-src 'none'" in page.headers["Content-Security-Policy"]
     assert "<script" not in page.text

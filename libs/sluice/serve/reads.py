@@ -13,6 +13,7 @@ import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import wraps
 from hashlib import sha256
 from http import HTTPStatus
 from typing import Any, TypeVar
@@ -30,7 +31,7 @@ from sluice.read.lake import Lake, verbs_of
 from sluice.read.ordered.rows import Rows
 from sluice.read.stored.scan import Overdue
 from sluice.read.stored.snapshot import NotBuilt, SnapshotExpired, open_delta
-from sluice.serve.answers import Answer, Format, Page, Refused, to_json
+from sluice.serve.answers import VERSION, Answer, Format, Page, Refused, to_json
 from sluice.serve.questions import Question, parse_key, refuse, took_long
 
 T = TypeVar("T")
@@ -142,6 +143,7 @@ def at_versions(answer: Callable[[Question, Pinned], T]) -> Callable[[Question],
     If files of the newest version go meanwhile, it reads the version that is then the newest.
     """
 
+    @wraps(answer)
     def handler(asked: Question) -> T:
         for is_last in (False, True):
             pinned = pin(asked)
@@ -292,10 +294,12 @@ def top(asked: Question, pinned: Pinned) -> Answer:
         schema = pa.schema(fields, {"sluice": json.dumps(shape)})
         return Page(asked.address, ranking.version, schema, found=tuple(flat)).answer(asked.format)
     said: dict[str, Any] = {"table": asked.address, "version": ranking.version}
+    headers = {VERSION: str(ranking.version)}
     if set(given) == set(names):
-        return Answer(to_json(said | {"ranks": dict(rankings[0][1]) if rankings else {}}))
+        ranks = dict(rankings[0][1]) if rankings else {}
+        return Answer(to_json(said | {"ranks": ranks}), headers=headers)
     parts = [{"partition": dict(zip(names, key, strict=True)), "ranks": r} for key, r in rankings]
-    return Answer(to_json(said | {"partitions": parts}))
+    return Answer(to_json(said | {"partitions": parts}), headers=headers)
 
 
 def _rankings(asked: Question, found: Iterator[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:

@@ -7,6 +7,8 @@ from typing import Any
 from sluice.extras import DISTRIBUTION
 from sluice.pages.elements import Chapter, Content, Listing, Page, Text, html
 from sluice.serve import changes, reads, states
+from sluice.serve.answers import CURSOR as NEXT
+from sluice.serve.answers import VERSION as SHOWN
 from sluice.serve.answers import Answer, Format, to_json
 from sluice.serve.questions import (
     AS_OF,
@@ -20,6 +22,7 @@ from sluice.serve.questions import (
     PARTITION,
     REVERSE,
     TO,
+    UNREAD,
     VERSION,
     WHERE,
     Parameter,
@@ -31,11 +34,15 @@ HTML = Format.HTML
 ROWS = (Format.JSON, Format.NDJSON, Format.CSV, Format.ARROW)
 TABLE = "/v1/tables/{table}"
 TYPES = {str: "string", int: "integer", bool: "boolean"}
+TEXT = {"type": "string"}
+LAST_EVENT = "Last-Event-ID"
+METRICS = "State of every table and of the server, in Prometheus' text format."
+HEALTH = "Whether the declarations are served as they are now."
 ABOUT = (
     "Reads of the tables. A page of rows has a cursor, which continues at the same version. "
     "In JSON, decimals, times, dates and bytes (base64) are texts; Arrow keeps the types. "
     r"A key's value \N is null; a value that begins with a backslash is written with one more. "
-    "Besides these, there are /metrics, /healthz and, for people, the pages from / on."
+    "There are also /metrics, /healthz and, for people, the pages from / on."
 )
 WHICH_ROW = (KEY, PARTITION, Parameter("rows", "Rows to show of each table.", int), VERSION)
 WHEN = Parameter("when", "Column whose last change is meant.")
@@ -115,22 +122,35 @@ ROUTES = (
 
 def _parameters(route: Route) -> Iterator[dict[str, Any]]:
     if "{table}" in route.path:
-        schema = {"type": "string"}
-        yield {"name": "table", "in": "path", "required": True, "schema": schema}
+        yield {"name": "table", "in": "path", "required": True, "schema": TEXT}
     for one in (*route.parameters, FORMAT):
         schema = {"type": TYPES[one.type]}
         shown = {"type": "array", "items": schema} if one.many else schema
         yield {"name": one.name, "in": "query", "description": one.about, "schema": shown}
+    if Format.EVENTS in route.formats:
+        about = "Place of the last event that was seen: go on behind it."
+        yield {"name": LAST_EVENT, "in": "header", "description": about, "schema": TEXT}
+
+
+def _response(*formats: Format, about: str = "OK") -> dict[str, Any]:
+    """Return the description of a response in these formats; rows have headers, too."""
+    said = {"description": about, "content": {str(format_): {} for format_ in formats}}
+    if Format.ARROW not in formats:
+        return said
+    headers = {SHOWN: "Version of the table.", NEXT: "Cursor of the next page, if any."}
+    shown = {name: {"description": what, "schema": TEXT} for name, what in headers.items()}
+    return said | {"headers": shown}
 
 
 def openapi(_: Question) -> Answer:
     """Return the description of all routes as OpenAPI 3.1."""
     refusal = {
-        "description": "The request can't be answered: `error` has `message` and `hint`.",
+        "description": "The request can't be answered: `error` has `type`, `message` and `hint`.",
         "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Refusal"}}},
     }
     texts = {name: {"type": "string"} for name in ("message", "hint")}
-    error = {"type": "object", "properties": texts}
+    type_ = {"type": ["string", "null"], "description": "Error of the readers, if it is theirs."}
+    error = {"type": "object", "properties": {"type": type_, **texts}}
     schemas = {"Refusal": {"type": "object", "properties": {"error": error}}}
     paths = {
         route.path: {
@@ -138,14 +158,17 @@ def openapi(_: Question) -> Answer:
                 "summary": route.about,
                 "operationId": route.answer.__name__,
                 "parameters": list(_parameters(route)),
-                "responses": {
-                    "200": {"description": "OK", "content": {str(f): {} for f in route.formats}},
-                    "4XX": refusal,
-                },
+                "responses": {"200": _response(*route.formats), "4XX": refusal},
             }
         }
         for route in ROUTES
     }
+    health = {"200": _response(Format.JSON), "503": _response(Format.JSON, about=UNREAD)}
+    for path, about, responses in (
+        ("/metrics", METRICS, {"200": _response(Format.TEXT), "4XX": refusal}),
+        ("/healthz", HEALTH, health),
+    ):
+        paths[path] = {"get": {"summary": about, "operationId": path[1:], "responses": responses}}
     said = {
         "openapi": "3.1.0",
         "info": {"title": "Sluice", "version": version(DISTRIBUTION), "description": ABOUT},
