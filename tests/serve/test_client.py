@@ -191,6 +191,51 @@ def test_a_handle_keeps_its_version(shop: Landed, remote: Remote) -> None:
     assert table.refresh().count == before + 1 == len(list(store.refresh().all()))
 
 
+def read_on(lake: Any, between: Callable[[], None]) -> list[Any]:
+    """Pages of a store, each at its newest version and after the place of the one before."""
+    store, place, read = lake.window("visits"), None, []
+    for nth in range(4):
+        page = store.fetch(key=2, limit=9, after=place, columns=["id", "window_start"][nth % 2 :])
+        read.append([row["window_start"] for row in page])
+        place = page.cursor
+        between()
+        store = store.refresh()
+    return [*read, len(list(store.fetch(key=2, after=place)))]
+
+
+def test_a_place_goes_on_in_a_newer_version(copy: Landed) -> None:
+    days = iter(range(20, 60))
+
+    def commit() -> None:
+        deliver(copy, (nth := next(days)), *(event(24 * nth + n, user=2) for n in range(3)))
+
+    here = sluice.open(copy.folder / "config")
+    with serving(copy.folder) as url:
+        remote = sluice.connect(url)
+        found = read_on(remote, commit)
+        taken = [start for page in found[:-1] for start in page]
+        assert len(taken) == len({*taken}) == 15 + 3 * 3
+        assert [r["window_start"] for r in here.window("visits").fetch(key=2)][:24] == taken
+        assert found[-1] == 3
+        assert read_on(remote, lambda: None) == read_on(here, lambda: None)
+        stored = remote.table("events").read(limit=5)
+        list(stored)
+        commit()
+        with pytest.raises(UsageError, match="not one of this read"):
+            remote.table("events").read(after=stored.cursor)
+
+
+def test_the_last_page_has_a_place(here: Reader, remote: Remote) -> None:
+    for lake in (here, remote):
+        rows = lake.table("events").all(where="id < 10")
+        read = list(rows)
+        assert [row["id"] for row in read] == list(range(10))
+        assert rows.cursor is not None
+        again = lake.table("events").all(where="id < 10", after=rows.cursor)
+        assert list(again) == []
+        assert again.cursor == rows.cursor
+
+
 def test_why_is_that_of_the_command(remote: Remote) -> None:
     found = remote.why("best", partition={"user": 2}, rank=1)
     assert found is not None

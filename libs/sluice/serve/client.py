@@ -280,8 +280,10 @@ class RemoteRows(Rows):
     @property
     def cursor(self) -> str | None:
         """Cursor after the last row taken; None if nothing was taken."""
-        if self._taken in (self._begun[0], self._ended):
-            return self._begun[1] if self._taken == self._begun[0] else self._next
+        if self._taken == self._begun[0]:
+            return self._begun[1]
+        if self._taken == self._ended and self._next is not None:
+            return self._next
         return self._ask(self._taken - self._begun[0], self._begun[1])[1]
 
     def _pages(self) -> Iterator[pa.Table]:

@@ -3,7 +3,8 @@
 Each read first fixes the versions of the stored tables behind it. A page ends at its limit of rows
 or bytes. Its cursor holds these versions and the last row. So the next page is of the same
 versions, whatever was committed since, and the server keeps nothing: it may end and start again
-between two pages. A version that was vacuumed is reported, not replaced.
+between two pages. A version that was vacuumed is reported, not replaced. A request that names a
+version itself is answered by that one.
 
 Cursors are not signed. All in them is checked as if it came from the client, and a cursor can name
 nothing that a request could not: what a token may see is checked for each request.
@@ -65,9 +66,13 @@ class Pinned:
 
 
 def pin(asked: Question) -> Pinned:
-    """Fix the versions of the tables behind a question: of its cursor, version, time, or newest."""
-    uris, after = uris_of(asked), None
-    apart = {"cursor", "limit", "format"}
+    """Fix the versions of the tables behind a question: its own, its cursor's or time's, or newest.
+
+    In an order, a cursor of another version names a row all the same; else it is the row's number.
+    """
+    uris, after, versions = uris_of(asked), None, dict[str, int]()
+    apart = {"cursor", "limit", "format", "columns"}
+    apart |= set() if asked.get("order") == NONE else {"version"}
     given = {n: v for n, v in sorted(asked.values.items()) if n not in apart}
     question = sha256(json.dumps([asked.address, given]).encode()).hexdigest()[:12]
     version, cursor, moment = (asked.get(name) for name in ("version", "cursor", "as_of"))
@@ -75,11 +80,13 @@ def pin(asked: Question) -> Pinned:
         raise refuse("give either version or as_of")
     if cursor is not None:
         versions, after = _decode(cursor, question, uris)
-    elif version is not None:
+    if version is not None:
         if not asked.table.is_stored and not asked.is_internal:
             asked.lake.table(asked.address, version=version)  # which is refused
-        _check_version(asked.address, uris[asked.address], version)
         versions = {asked.address: version}
+    if versions:
+        for table, number in versions.items():
+            _check_version(table, uris[table], number)
     elif moment is not None:
         then = asked.lake.at(moment)
         known = {table: then.version_of(table) for table in uris}
@@ -116,10 +123,9 @@ def _decode(cursor: str, question: str, uris: Mapping[str, str]) -> tuple[dict[s
             "the cursor is not one of this read",
             "repeat the request of the previous page, and add its cursor",
         )
-    for table, (made, version) in pins.items():
+    for table, (made, _) in pins.items():
         if incarnation(table, uris[table]) != made:
             raise Refused(HTTPStatus.GONE, f"{table} was dropped and created again", AGAIN)
-        _check_version(table, uris[table], version)
     return versions, after
 
 
