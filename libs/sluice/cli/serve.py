@@ -57,8 +57,12 @@ def serve(
 
     access = Access.read(tokens)
     access.check_host(host)
-    if mistakes := load_sound(config)[1]:
+    project, mistakes = load_sound(config)
+    if mistakes:
         click.echo(f"warning: `sluice validate` finds mistakes; {mistakes.hint}", err=True)
+    known = {*project.pipelines, *project.graph.broken.values()}
+    for name in sorted(access.named - known):
+        click.echo(f"warning: a token names {name!r}, which is no pipeline", err=True)
     server = Server(Served(config), access, Limits(**limits))
     log: dict[str, Any] = {
         "access_log": access_log,

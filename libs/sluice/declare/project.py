@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
@@ -390,25 +389,19 @@ def _check_schedule(pipeline: Pipeline, reading: DeclarationFile, mistakes: Mist
 
 
 PLACE = re.compile(r"^(?P<file>.+?):\d+: ")
-HIDDEN = "<hidden>"
+KEY = re.compile(r"[\w.\[\]]+: ")
 
 
-def hide_pipelines(mistake: str, hidden: Collection[str]) -> str:
-    """Return a mistake without what its file does not itself say of hidden pipelines' tables.
+def without_message(mistake: str) -> str:
+    """Return the file, line and key of a mistake alone.
 
-    What a mistake suggests may be of these tables, so nothing is suggested if they are named.
+    What is wrong there may tell of tables that the file reads: their names, columns and types.
     """
     place = PLACE.match(mistake)
-    if not place or not hidden:
-        return mistake
-    names, written = re.compile(rf"\b(?:{'|'.join(map(re.escape, hidden))})\.\w+"), ""
-    with suppress(OSError):
-        written = Path(place["file"]).read_text("utf-8", "replace")
-    said = mistake[place.end() :]
-    if not names.search(f"{written} {said}"):
-        return mistake
-    what = said.partition(";")[0]
-    return place[0] + names.sub(lambda of: of[0] if of[0] in written else HIDDEN, what)
+    if not place:
+        return "`sluice validate` says what is wrong"
+    key = KEY.match(mistake, place.end())
+    return f"{place[0]}{key[0] if key else ''}`sluice validate` says what is wrong"
 
 
 def load_sound(

@@ -7,6 +7,7 @@ can send a browser here under its own name.
 
 import hmac
 import os
+import re
 from base64 import b64decode
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ VARIABLE = "SLUICE_SERVE_TOKENS"
 SHORTEST = 16  # characters of a token
 HOW = "send `Authorization: Bearer TOKEN`; in a browser, the token is the password"
 LINE = f"a line is TOKEN, or TOKEN and pipelines: `TOKEN shop,news`; {SHORTEST} characters or more"
+COMMENT = re.compile(r"(?:^|\s)#.*")
+NAMES = re.compile(r"[a-z]\w*(?:\s*,\s*[a-z]\w*)*", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -52,17 +55,26 @@ class Access:
             text = Path(file).read_text("utf-8") if file else environ.get(VARIABLE, "")
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(f"the tokens can't be read: {error}", hint=LINE) from None
-        found = []
+        found = dict[bytes, Token]()
         for number, line in enumerate(text.splitlines(), 1):
-            token, _, names = line.partition("#")[0].strip().partition(" ")
-            if token and (len(token) < SHORTEST or " " in names.strip()):
+            words = COMMENT.sub("", line).split(maxsplit=1)
+            if not words:
+                continue
+            token, names = words[0], words[1].strip() if len(words) > 1 else None
+            if len(token) < SHORTEST or not (names is None or NAMES.fullmatch(names)):
                 raise UsageError(f"{place}:{number}: this is no token", hint=LINE)
-            if token:
-                pipelines = frozenset(filter(None, names.strip().split(",")))
-                found.append(Token(_digest(token), pipelines or None))
+            if (digest := _digest(token)) in found:
+                raise UsageError(f"{place}:{number}: this token is there already", hint=LINE)
+            pipelines = None if names is None else frozenset(re.split(r"\s*,\s*", names))
+            found[digest] = Token(digest, pipelines)
         if file and not found:
             raise UsageError(f"{file} has no token", hint=LINE)
-        return cls(tuple(found))
+        return cls(tuple(found.values()))
+
+    @property
+    def named(self) -> frozenset[str]:
+        """Pipelines that tokens are limited to."""
+        return frozenset().union(*(token.pipelines or () for token in self.tokens))
 
     def check_host(self, host: str) -> None:
         """Raise UsageError if the server would listen to other machines without a token."""

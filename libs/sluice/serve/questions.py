@@ -17,10 +17,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from sluice.declare.project import PLACE, hide_pipelines
+from sluice.declare.project import PLACE, without_message
 from sluice.declare.table import Graph, Table
 from sluice.errors import ConfigError, SluiceError
-from sluice.language.names import ARRIVALS, MARK, QUARANTINE, internal, unknown
+from sluice.language.names import (
+    ARRIVALS,
+    FORGETTING,
+    FORGOTTEN,
+    MARK,
+    QUARANTINE,
+    internal,
+    unknown,
+)
 from sluice.pages.elements import Page
 from sluice.read.conditions.key_order import KeyColumns
 from sluice.serve.access import Token
@@ -125,11 +133,11 @@ class Question:
         """Return the mistakes in files of left-out pipelines that a limited token may see."""
         if not self.broken or every.left_out is None:
             return None
-        hidden = {*self.lake.project.pipelines, *every.broken.values()} - {""}
-        hidden = {name for name in hidden if not self.token.sees(name)}
+        named = {*self.lake.project.pipelines, *every.broken.values()} - {""}
+        is_whole = all(map(self.token.sees, named))
         places = [(PLACE.match(mistake), mistake) for mistake in every.left_out.mistakes]
         own = [
-            hide_pipelines(mistake, hidden)
+            mistake if is_whole else without_message(mistake)
             for place, mistake in places
             if place and place["file"] in self.broken
         ]
@@ -153,7 +161,11 @@ class Question:
 
     @cached_property
     def table(self) -> Table:
-        """Table that is named, or whose internal table is. Raises UnknownTable."""
+        """Table that is named, or whose internal table is. Raises UnknownTable; Refused if its
+        rows would tell who was forgotten: hashes of few possible values can be tried.
+        """
+        if self.suffix in (FORGOTTEN, FORGETTING):
+            raise Refused(HTTPStatus.NOT_FOUND, f"{self.name} is not served")
         return self.graph.table(self.name.partition(MARK)[0])
 
     @property

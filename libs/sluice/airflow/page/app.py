@@ -28,7 +28,7 @@ from starlette.status import HTTP_404_NOT_FOUND, HTTP_500_INTERNAL_SERVER_ERROR
 from sluice.airflow.blueprint import site
 from sluice.airflow.connections import environ, lent
 from sluice.airflow.projects import airflows_config, mistakes, pipeline_files, project
-from sluice.declare.project import PLACE, Project, hide_pipelines
+from sluice.declare.project import PLACE, Project, without_message
 from sluice.declare.table import Table
 from sluice.errors import ConfigError, SluiceError
 from sluice.gate.engine import file_of
@@ -167,17 +167,17 @@ def _project(user: Any) -> Project:
 
 
 def _mistakes(user: Any, error: ConfigError | None) -> list[str]:
-    """Return the mistakes in files of pipelines that the user may see.
+    """Return the mistakes in files of pipelines that the user may see; where, if not all of them.
 
     Those in other files, such as the settings, are for users who may see every pipeline.
     """
     files, shown = pipeline_files(airflows_config()), []
-    hidden = {name for name in files.values() if name and not _may_see(user, name)}
+    is_whole = all(_may_see(user, name) for name in files.values() if name)
     for mistake in error.mistakes if error else ():
         place = PLACE.match(mistake)
         name = files.get(place["file"]) if place else None
         if _may_see(user, name) if name else _may_see_all(user):
-            shown.append(hide_pipelines(mistake, hidden))
+            shown.append(mistake if is_whole else without_message(mistake))
     return shown
 
 
