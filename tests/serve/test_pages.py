@@ -27,10 +27,10 @@ def test_the_first_page_has_every_table_and_their_graph(visit: Visitor) -> None:
     graph = found.text[found.text.index('class="card scroll graph"') :]
     graph = graph[: graph.index("</svg>")]
     linked = set(re.findall(r'href="/tables/shop\.(\w+)"', graph))
-    assert linked == {"events", "products", "brands", "visits", "sums", "best", "tied", "unranked"}
+    stored = {"events", "products", "brands", "visits", "sums", "best", "tied", "unranked"}
+    assert linked == stored | {"catalogue"}
     assert graph.count("<path") == 7  # from each input to each table
     assert 'data-from="shop.sums" data-to="shop.best"' in graph
-    assert "shop.catalogue: dimension" in graph  # no link: it is not stored
     assert visit().get("/pipelines/shop").status_code == 200
     assert visit().get("/pipelines/nope").status_code == 404
 
@@ -49,6 +49,19 @@ def test_a_table_shows_the_rows_that_its_form_asks_for(visit: Visitor) -> None:
     assert "Next page" in ordered
     wrong = client.get("/tables/sums", params={"where": "reflect('a')"}).text
     assert "where does not support" in wrong
+
+
+def test_a_view_over_dimensions_has_a_page_with_its_rows(visit: Visitor) -> None:
+    client = visit()
+    page = client.get("/tables/catalogue", params={"key": 3}).text
+    shown = re.findall(r'data-name="(name|brand)">(\w+)<', page)
+    assert shown == [("name", "P3"), ("brand", "one")]
+    assert "upper(products.name)" in unescape(page.partition("Definition")[2])
+    assert "Newest changes" not in page
+    assert "P8" in client.get("/tables/catalogue?limit=50").text
+    said = client.get("/v1/tables/catalogue").json()
+    assert said["definition"]["select"]["brand"] == "brands.brand"
+    assert "definition" not in client.get("/v1/tables/events").json()
 
 
 def test_changes_that_are_no_longer_kept_are_nothing_wrong(copy: Landed, visit: Visitor) -> None:

@@ -182,7 +182,7 @@ def _node(
 ) -> Node:
     kind = table.declared_kind.replace("_", " ") if table else "of another pipeline"
     below = f"{kind} · {table.pipeline}" if table else kind
-    is_linked = table is not None and table.is_stored and visit.sees_table(name)
+    is_linked = table is not None and visit.sees_table(name)
     title = f"{name}: {', '.join(filter(None, (kind, state[0])))}"
     href = f"{visit.root}/tables/{name}" if is_linked else ""
     words = _shorten(table.name if table else name)

@@ -77,15 +77,25 @@ VERSIONS = (
 
 
 def table(visit: Visit, project: Project, found: Table) -> Page:
-    """Return a table's page, with its current state and its newest rows."""
+    """Return a table's page: its current state, if it is stored, and what it is made from."""
+    title, description = f"{found.id} · Sluice", Text(found.description, "line soft")
+    path = visit.path(Text(found.pipeline, href=f"{visit.root}/pipelines/{found.pipeline}"))
+    made = [
+        *chapter("Definition", _definition(project, found)),
+        columns(found.columns.items(), found.named_key, _made_from(visit, project, found)),
+        Chapter("Column lineage", [draw_columns(visit, found, project.graph), CHOOSE]),
+    ]
+    if not found.is_stored:
+        head = [description, Text("Computed when it is read.", "line soft")]
+        return Page(title, found.name, head, made, visit.foot, path)
     (one,) = tables(project, [found])
     kept, problem = one.status.failure, visit.says(one.status.problem)
     if kept:
         kept = replace(kept, reason=visit.says(kept.reason), hint=visit.says(kept.hint))
     return Page(
-        f"{found.id} · Sluice",
+        title,
         [found.name, " ", chip(one)],
-        [Text(found.description, "line soft"), Properties(list(_properties(visit, project, one)))],
+        [description, Properties(list(_properties(visit, one)))],
         [
             *chapter(FAILED, [failure(kept, visit.now)] if kept else []),
             *chapter(WRONG, [problem] if problem else []),
@@ -93,34 +103,27 @@ def table(visit: Visit, project: Project, found: Table) -> Page:
             *chapter("Not as expected, newest batch", one.health.unmet + one.health.unusual),
             *chapter("As expected, newest batch", one.health.met),
             *_rows(visit, project, one),
-            *chapter("Definition", _definition(project, found)),
-            columns(found.columns.items(), found.named_key, _made_from(visit, project, found)),
-            Chapter("Column lineage", [draw_columns(visit, found, project.graph), CHOOSE]),
+            *made,
         ],
         visit.foot,
-        visit.path(Text(found.pipeline, href=f"{visit.root}/pipelines/{found.pipeline}")),
+        path,
     )
 
 
 def _made_from(visit: Visit, project: Project, found: Table) -> dict[str, Content]:
     """Return the input columns of each column, with links to their tables."""
-    tables, said = project.graph.tables, dict[str, Content]()
+    said = dict[str, Content]()
     for name, made in made_from(found, project.graph).items():
         parts = list[Content]()
         for one in sorted(made, key=lambda c: (c.table, c.column)):
-            words = f"{one.table}.{one.column}"
-            is_stored = tables[one.table].is_stored
-            parts += [", ", visit.table(one.table, words) if is_stored else words]
+            parts += [", ", visit.table(one.table, f"{one.table}.{one.column}")]
         said |= {name: parts[1:]} if parts else {}
     return said
 
 
-def _properties(visit: Visit, project: Project, one: ShownTable) -> Iterator[tuple[str, Content]]:
+def _properties(visit: Visit, one: ShownTable) -> Iterator[tuple[str, Content]]:
     found, stands = one.table, one.status
-    made = (project.graph.tables[name] for name in found.inputs)
-    made_from: list[Content] = [
-        part for t in made for part in (", ", visit.table(t.id) if t.is_stored else t.id)
-    ]
+    made_from = [part for name in found.inputs for part in (", ", visit.table(name))]
     report = Text(" · report", href=f"{visit.root}/report/{found.id}.html")
     yield "Kind", found.declared_kind.replace("_", " ")
     yield "Version", stands.version
@@ -134,8 +137,8 @@ def _properties(visit: Visit, project: Project, one: ShownTable) -> Iterator[tup
 
 
 def _definition(project: Project, found: Table) -> list[Content]:
-    """Return a view's declaration, as YAML."""
-    if not found.is_view:
+    """Return the declaration of what is made from other tables, as YAML."""
+    if not found.is_view and not found.inputs:
         return []
     text, yaml = StringIO(), YAML()
     yaml.width = LONGEST

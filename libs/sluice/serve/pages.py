@@ -70,11 +70,11 @@ def pipelines(asked: Question) -> Page:
 def table(asked: Question) -> Page:
     """Return a table's page, with a form and its rows, and its newest changes."""
     project, found = asked.lake.project, asked.table
+    page, parts = table_page(visit(asked), project, found), list[Chapter]()
     if not found.is_stored:
-        raise Refused(HTTPStatus.NOT_FOUND, f"{found.id} is computed when it is read")
-    page = table_page(visit(asked), project, found)
-    at = head(asked.lake.uri(found))
-    parts = [_rows(asked), *_changes(asked)] if at is not None and at.is_filled else []
+        parts = [_rows(asked)]
+    elif (at := head(asked.lake.uri(found))) is not None and at.is_filled:
+        parts = [_rows(asked), *_changes(asked)]
     return Page(page.title, page.heading, page.head, [parts, *page.sections], page.foot, page.path)
 
 
@@ -152,6 +152,8 @@ def refusal(refused: Refused, says: Says) -> Page:
 def _explained(asked: Question, rows: Sequence[Row], names: Sequence[str]) -> Listing:
     """Return rows, each with a link to its explanation if it shows a key that names it."""
     shown, opened = data(rows, names), asked.lake.table(asked.table.id)
+    if not asked.table.is_stored:
+        return shown
     try:
         key = opened.row_key.names
     except UsageError:

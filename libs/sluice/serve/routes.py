@@ -49,7 +49,11 @@ WHEN = Parameter("when", "Column whose last change is meant.")
 
 ROUTES = (
     Route("/v1/tables", "All tables: kind, key, columns, version, freshness.", states.tables),
-    Route(TABLE, "One table, with its inputs and, of a view, its definition.", states.table),
+    Route(
+        TABLE,
+        "One table, with its inputs and, if it is made from others, its definition.",
+        states.table,
+    ),
     Route(
         f"{TABLE}/rows",
         "Rows by key, by a range of keys or times, or all of them in order.",

@@ -38,11 +38,11 @@ def tables(asked: Question) -> Answer:
 
 
 def table(asked: Question) -> Answer:
-    """Return one table, with its definition if it is a view."""
+    """Return one table, with its definition if it is made from others."""
     found = asked.table
     stands = next(iter(status(asked.lake.project, [found])), None)
     said = _describe(found, stands) | {"inputs": list(found.inputs)}
-    if found.is_view:
+    if found.is_view or found.inputs:
         said |= {"definition": asked.lake.project.definition(found)}
     return Answer(to_json(said))
 

@@ -83,11 +83,16 @@ def test_tables_link_to_what_they_are_made_from(configured: Configured) -> None:
     project = load(configured())
     lines = html(table(VISIT, project, project.graph.table("lines")))
     lines, _, drawn = lines.partition("Column lineage")
-    assert set(re.findall(r'href="/sluice/tables/([^"]+)"', lines)) == {"shop.sales"}
-    linked = {f"shop.{name}" for name in ("sales", "sums", "best", "makers")}
+    assert set(re.findall(r'href="/sluice/tables/([^"]+)"', lines)) == {
+        "shop.sales",
+        "shop.catalogue",
+    }
+    linked = {f"shop.{name}" for name in ("sales", "sums", "best", "makers", "catalogue")}
     assert set(re.findall(r'href="/sluice/tables/([^"]+)"', drawn)) == linked
     assert 'data-from="shop.sales.' in drawn
-    assert "shop.catalogue" in lines  # a view over dimensions is not stored
+    catalogue = html(table(VISIT, project, project.graph.table("catalogue")))
+    assert "Computed when it is read." in catalogue
+    assert 'href="/sluice/tables/shop.makers"' in catalogue
 
 
 def test_why_a_row_is_there_is_shown_with_its_rows_and_deliveries(configured: Configured) -> None:

@@ -153,7 +153,7 @@ def report(user: User, file: str) -> Response:
 
 def _table(declared: Project, user: Any, name: str) -> Table:
     found = declared.graph.tables.get(name)
-    if not found or not found.is_stored or not _may_see(user, found.pipeline):
+    if not found or not _may_see(user, found.pipeline):
         raise HTTPException(HTTP_404_NOT_FOUND, f"there is no table {name}")
     return found
 
