@@ -438,6 +438,14 @@ def test_a_row_that_was_read_is_read_again_in_few_steps(here: Reader) -> None:
         ("events/rows?order=none&reverse=true", "order=none reads rows as they are stored"),
         ("events/rows?order=none&key=1", "leave out key"),
         ("events/rows?key=1&reverse=true", "a whole key needs nothing else: leave out reverse"),
+        ("events/rows?from=1&key_from=2", "from bounds the keys: leave out key_from"),
+        ("events/rows?to=1&key_to=2", "to bounds the keys: leave out key_to"),
+        ("events/rows?overlapping=true", "leave out overlapping"),
+        ("visits/rows?order=key&overlapping=true", "leave out overlapping"),
+        ("events/rows?order=none&backward_iteration=true", "leave out backward_iteration"),
+        ("best/top?partition=user=1&partition=user=2", "a column is given twice"),
+        ("events/rows?key=1_0", "'1_0' is not a value of column 'id'"),
+        ("events/rows?key=%D9%A3", "is not a value of column 'id'"),
     ],
 )
 def test_parameters_that_would_change_nothing_are_refused(

@@ -265,7 +265,10 @@ class Question:
         pairs = [text.partition("=") for text in self.get("partition", ())]
         if wrong := next((column for column, equals, _ in pairs if not equals), None):
             raise refuse(f"partition={wrong}: write partition=COLUMN=VALUE")
-        return {column: parse(value) for column, _, value in pairs}
+        found = {column: parse(value) for column, _, value in pairs}
+        if len(found) < len(pairs):
+            raise refuse("partition: a column is given twice", "give one value for each column")
+        return found
 
 
 Handler = Callable[[Question], Answer | Page]

@@ -38,7 +38,9 @@ from sluice.serve.questions import Question, parse_key, refuse, took_long
 T = TypeVar("T")
 TIMES, KEYS, NONE = "time", "key", "none"  # orders of rows
 OF_KEYS = ("key", "from", "to", "key_from", "key_to")
+ASIDE = ("reverse", "backward_iteration", "where", "cursor")  # of no use to one row
 ONE_ROW = "a whole key needs nothing else"
+OF_TIMES = "windows overlap times, which order=time reads"
 UNORDERED = "order=none reads rows as they are stored"
 AGAIN = "begin again without cursor, version and as_of, with the newest version"
 
@@ -189,20 +191,24 @@ def read_rows(asked: Question, pinned: Pinned) -> Page:
         return _fetch(asked, pinned)
     if order not in (KEYS, NONE):
         raise refuse(f"order={order}: an order is {KEYS}, {NONE}, or {TIMES}")
+    _refuse_others(asked, OF_TIMES, "overlapping")
     is_backward = bool(asked.get("backward_iteration"))
     table = pinned.lake.table(asked.address, backward_iteration=is_backward)
     if order == NONE:
-        _refuse_others(asked, UNORDERED, *OF_KEYS, "reverse")
+        _refuse_others(asked, UNORDERED, *OF_KEYS, "reverse", "backward_iteration")
         how = {"where": asked.where, "limit": asked.limit, "columns": asked.columns}
         found = table.read(**how, after=pinned.after)
         return page(asked, pinned, table.version, found)
     if key := asked.get("key"):
-        _refuse_others(asked, ONE_ROW, *OF_KEYS[1:], "reverse", "where", "cursor")
+        _refuse_others(asked, ONE_ROW, *OF_KEYS[1:], *ASIDE)
         row = table.get(*(parse_key(table.row_key, key) or ()))
         kept = check_columns(asked.address, asked.columns, table.schema.names)
         schema = pa.schema([table.schema.field(name) for name in kept])
         chosen = () if row is None else ({name: row[name] for name in schema.names},)
         return Page(asked.address, table.version, schema, found=chosen)
+    for name in ("from", "to"):
+        if asked.get(name):
+            _refuse_others(asked, f"{name} bounds the keys", f"key_{name}")
     low = parse_key(table.key, asked.get("from") or asked.get("key_from"))
     high = parse_key(table.key, asked.get("to") or asked.get("key_to"))
     if is_backward and table.key.are_backward(low, high):

@@ -34,6 +34,13 @@ def test_numbers_beyond_a_decimals_digits_are_refused(text: str) -> None:
         from_text(text, PRICE, "price")
 
 
+@pytest.mark.parametrize("kind", [pa.int64(), pa.float64(), PRICE])
+@pytest.mark.parametrize("text", ["1_0", "٣", "１"])
+def test_numbers_have_the_ten_digits_alone(text: str, kind: pa.DataType) -> None:
+    with pytest.raises(UsageError, match=f"'{text}' is not a value of column 'n'"):
+        from_text(text, kind, "n")
+
+
 def test_values_of_columns_are_equal_where_they_are_nan() -> None:
     rows = [{"d": float("nan"), "n": 1, "x": 1}, {"d": float("nan"), "n": 1, "x": 2}]
     first, second = (values_of_columns(row, ("d", "n")) for row in rows)

@@ -165,14 +165,21 @@ def _reader(kind: pa.DataType) -> LiteralReader:
     if pa.types.is_boolean(kind):
         return _truth
     if pa.types.is_integer(kind):
-        return int
+        return partial(_number, int)
     if pa.types.is_floating(kind):
-        return float
+        return partial(_number, float)
     if pa.types.is_decimal(kind):
-        return Decimal
+        return partial(_number, Decimal)
     if pa.types.is_date(kind):
         return date.fromisoformat
     return partial(b64decode, validate=True) if pa.types.is_binary(kind) else str
+
+
+def _number(read: LiteralReader, text: str) -> Any:
+    """Return a number, which Python also reads from other digits, and with underscores."""
+    if "_" in text or not text.isascii():
+        raise ValueError(text)
+    return read(text)
 
 
 def _truth(text: str) -> bool:
