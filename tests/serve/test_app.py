@@ -3,10 +3,12 @@
 import csv
 import json
 import shutil
+import socket
 import sys
 import time
 from collections import Counter
 from html import unescape
+from http.client import HTTPConnection
 from io import StringIO
 from typing import Any
 
@@ -15,7 +17,7 @@ import pytest
 from click.testing import CliRunner
 from deltalake import DeltaTable
 from starlette.testclient import TestClient
-from tests.serve.conftest import SCHEMA, Visitor, deliver, event, server_of
+from tests.serve.conftest import SCHEMA, Visitor, deliver, event, server_of, serving
 from tests.support.landed import Landed, folder_of
 
 from sluice.cli.main import main
@@ -155,6 +157,8 @@ def test_reverse_false_is_never_ignored(visit: Visitor, table: str, query: dict[
     ("asked", "why"),
     [
         ("rows?key=%ff", "UTF-8"),
+        ("rows?limit=-1", "'limit' is a whole number from 0 on"),
+        ("changes?from_version=-1", "'from_version' is a whole number from 0 on"),
         ("rows?key=%ed%a0%80", "UTF-8"),
         ("rows?cursor=", "the cursor is not one of this read"),
         ("rows?order=none&cursor=", "the cursor is not one of this read"),
@@ -167,6 +171,37 @@ def test_what_is_no_text_or_no_cursor_is_refused(visit: Visitor, asked: str, why
     found = visit().get(f"/v1/tables/sums/{asked}")
     assert found.status_code == 400
     assert why in found.json()["error"]["message"]
+
+
+def test_an_internal_name_alone_is_an_unknown_table(visit: Visitor) -> None:
+    found = visit().get("/v1/tables/__quality/rows")
+    assert found.status_code == 404
+    assert "unknown table '__quality'" in found.json()["error"]["message"]
+
+
+def test_a_port_that_can_not_be_had_is_said(shop: Landed) -> None:
+    config = ["--config", str(shop.folder / "config")]
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = CliRunner().invoke(main, ["serve", "--port", str(port), *config])
+    assert done.exit_code == 2
+    said, hint = done.output.splitlines()
+    assert f"can't listen on 127.0.0.1, port {port}: Address already in use" in said
+    assert "give another --host or --port" in hint
+    done = CliRunner().invoke(main, ["serve", "--port", "99999", *config])
+    assert done.exit_code == 2
+    assert "0<=x<=65535" in done.output
+
+
+def test_an_address_of_any_length_is_refused_in_words(shop: Landed) -> None:
+    with serving(shop.folder) as url:
+        for length, said in ((9_000, "more than 8000 bytes"), (70_000, "longer than 64 KB")):
+            connection = HTTPConnection(url.removeprefix("http://"))
+            connection.request("GET", f"{EVENTS}?where={'x' * length}")
+            response = connection.getresponse()
+            assert response.status in (400, 414)
+            assert said in response.read().decode()
+            connection.close()
 
 
 def test_texts_are_read_as_utf_8(visit: Visitor) -> None:

@@ -155,12 +155,14 @@ def test_a_lost_past_is_gone(shop: Landed, visit: Visitor) -> None:
 
 def test_events_over_http(shop: Landed) -> None:
     with serving(shop.folder) as url:
-        follow = sluice.connect(url).follow("best", columns="user")
+        follow = sluice.connect(url).follow("best", columns=["user", "what"])
         seen = [next(follow) for _ in range(len(whole(shop)))]
         deliver(shop, 11, event(24 * 11))
         more = next(follow)
         assert more["_sluice_cursor"] not in {one["_sluice_cursor"] for one in seen}
-        again = sluice.connect(url).follow("best", columns="user", after=seen[-1]["_sluice_cursor"])
+        again = sluice.connect(url).follow(
+            "best", columns="user,what", after=seen[-1]["_sluice_cursor"]
+        )
         assert next(again) == more
         follow.close()
         again.close()

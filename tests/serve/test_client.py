@@ -294,8 +294,18 @@ def test_as_of_is_that_of_open(here: Reader, remote: Remote) -> None:
 def test_nobody_who_answers_is_worth_another_try() -> None:
     with pytest.raises(Retryable, match="does not answer"):
         sluice.connect("http://127.0.0.1:9").tables()
-    with pytest.raises(UsageError, match="no address of a server"):
-        sluice.connect("config").tables()
+    for url in ("config", "http://localhost:x", "http://localhost:99999", "http://[::1"):
+        with pytest.raises(UsageError, match="no address of a server"):
+            sluice.connect(url).tables()
+
+
+def test_what_can_not_be_sent_is_refused(remote: Remote) -> None:
+    for token in ("a" * 20 + "\nb", "a" * 20 + "\u20ac"):
+        with pytest.raises(UsageError, match="the token can't be sent"):
+            sluice.connect(remote.url, token).tables()
+    for length in (9_000, 70_000):
+        with pytest.raises(UsageError, match="more than"):
+            remote.table("sums").all(where=f"what = '{'x' * length}'")
 
 
 def test_an_unforeseen_failure_is_not_worth_another_try(
@@ -311,4 +321,5 @@ def test_a_token_is_sent(shop: Landed) -> None:
     with serving(shop.folder, "a" * 20) as url:
         with pytest.raises(UsageError, match="a valid token is needed"):
             sluice.connect(url, "b" * 20).tables()
-        assert sluice.connect(url, "a" * 20).table("events").get(1)["id"] == 1
+        for token in ("a" * 20, "a" * 20 + "\n"):
+            assert sluice.connect(url, token).table("events").get(1)["id"] == 1

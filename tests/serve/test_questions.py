@@ -10,7 +10,15 @@ import pytest
 
 from sluice.errors import ConfigError, UsageError
 from sluice.read.conditions.key_order import KeyColumns
-from sluice.serve.answers import Answer, Format, Page, Refused, to_json, without_paths
+from sluice.serve.answers import (
+    Answer,
+    Format,
+    Page,
+    Refused,
+    in_requests,
+    to_json,
+    without_paths,
+)
 from sluice.serve.questions import parse_key, to_text
 
 KEY = KeyColumns("t", ("name", "code"), (pa.string(), pa.binary()))
@@ -43,6 +51,22 @@ def test_a_refusal_shows_paths_of_the_request_alone() -> None:
     shown = refused.as_json(partial(without_paths, given="/v1/tables/t/rows key=/a/b"))
     assert shown["message"] == "'/a/b' is not a value; <path> of <path> is"
     assert shown["hint"] == "see <path>"
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("run `sluice ingest o --start T --end T`", "run `sluice ingest o --start T --end T`"),
+        ("`sluice get shop.o 7` finds it", "`/v1/tables/shop.o/rows?key=7` finds it"),
+        ("ask for --from-version 5", "ask for from_version=5"),
+        (
+            "leave out `--as map`; `sluice run o --end T`",
+            "leave out `as map`; `sluice run o --end T`",
+        ),
+    ],
+)
+def test_a_hint_has_requests_for_reads_and_commands_for_the_rest(said: str, shown: str) -> None:
+    assert in_requests(said) == shown
 
 
 @pytest.mark.parametrize("count", [0, 1, 1_000, 2_500])

@@ -11,7 +11,13 @@ from sluice.terminal.options import config_option
 
 @click.command(short_help="Answer reads over HTTP, for applications.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option("--port", type=int, default=8090, show_default=True, help="Port; 0 means any.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65_535),
+    default=8090,
+    show_default=True,
+    help="Port; 0 means any.",
+)
 @click.option(
     "--tokens",
     metavar="FILE",

@@ -35,7 +35,7 @@ END = b"\xff\xff\xff\xff\0\0\0\0"  # of an IPC stream
 COMMAND = re.compile(r"sluice (get|read|range|changes|top|why|why-not) ([\w.]+)([^`]*)")
 STATE = re.compile(r"sluice (status|plan)\b")
 ABOVE = re.compile(r"^.*?/(?=(?:pipelines/)?[^/]*$)")  # what leads to a configuration's file
-OPTION = re.compile(r"--([a-z]+(?:-[a-z]+)*)(?: (?=[A-Z\d]))?")
+OPTION = re.compile(r"`sluice [^`]*`|--([a-z]+(?:-[a-z]+)*)(?: (?=[A-Z\d]))?")
 Says = Callable[[str], str]  # how a message is shown to a client
 ROWS = {"get": "rows", "read": "rows", "range": "rows"}
 PATHS = re.compile(r"(?<![\w.`}])(?:[a-z][a-z0-9+.-]*:/)?/[^\s'\",;`)]+")
@@ -225,9 +225,16 @@ def _text(value: Any) -> Any:
 
 
 def in_requests(text: str) -> str:
-    """Return a message with requests in place of commands that read, and of their options."""
+    """Return a message with requests in place of commands that read, and of their options.
+
+    Commands that write stay as they are, with their options.
+    """
     found = COMMAND.sub(_request, STATE.sub(r"/v1/\1", text))
-    return OPTION.sub(lambda of: of[1].replace("-", "_") + "=" * of[0].endswith(" "), found)
+    return OPTION.sub(_parameter, found)
+
+
+def _parameter(of: re.Match[str]) -> str:
+    return of[1].replace("-", "_") + "=" * of[0].endswith(" ") if of[1] else of[0]
 
 
 def _request(of: re.Match[str]) -> str:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
-from socket import socket
+from socket import AF_INET, AF_INET6, create_server, socket
 from threading import Lock
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, unquote_plus
@@ -31,6 +31,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route as Address
 from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from sluice.declare.project import load_sound
 from sluice.declare.project_cache import SOURCES, Noting, Stamp, stamps
@@ -316,17 +317,32 @@ class Ending:
                 raise
 
 
+class Requests(HttpToolsProtocol):
+    """Requests of one connection; what can't be read as one is refused in words."""
+
+    def send_400_response(self, msg: str) -> None:
+        super().send_400_response(f"{msg} It is no request, or its address is longer than 64 KB.")
+
+
 class Listener(uvicorn.Server):
     """Listener that has a server end its streams before it waits for the last answers."""
 
     def __init__(self, of: Server, **settings: Any) -> None:
-        super().__init__(uvicorn.Config(of.app(), server_header=False, **settings))
+        super().__init__(uvicorn.Config(of.app(), http=Requests, server_header=False, **settings))
         self.of = of
 
     def bind(self) -> int:
-        """Listen from now on, and return the port."""
-        self._listening = self.config.bind_socket()
-        self._listening.listen()
+        """Listen from now on, and return the port. Raises UsageError if that is not possible."""
+        host, port = self.config.host, self.config.port
+        family = AF_INET6 if ":" in host else AF_INET
+        try:
+            self._listening = create_server((host, port), family=family)
+        except OSError as error:
+            why = str(error.strerror).partition(" (")[0]
+            raise UsageError(
+                f"the server can't listen on {host}, port {port}: {why}",
+                hint="give another --host or --port; port 0 is any that is free",
+            ) from None
         return int(self._listening.getsockname()[1])
 
     def answer(self) -> None:

@@ -35,7 +35,9 @@ from sluice.read.stored.snapshot import NotBuilt, SnapshotExpired
 from sluice.serve.questions import to_text
 
 PAGE = 100_000  # rows that are asked for at a time
+LONGEST = 60_000  # characters of an address; a server that limits them more says so
 SECONDS = 120
+SENT = re.compile(r"[^\x00-\x1f\x7f\u0100-\U0010ffff]*")  # what a header takes
 PLACE = f"{RESERVED_PREFIX}_cursor"  # of a change that is followed
 TOKEN = "SLUICE_TOKEN"  # the variable that has it
 ARROW, EVENTS = "application/vnd.apache.arrow.stream", "text/event-stream"
@@ -134,7 +136,8 @@ class Remote:
         Each has its place as `_sluice_cursor`, a name that no column has. `after`: the place of
         the last change that was seen. A lost connection is made again.
         """
-        query = [(n, to_text(v)) for n, v in options.items() if v is not None]
+        every = {n: v if isinstance(v, list | tuple) else [v] for n, v in options.items()}
+        query = [(n, to_text(v)) for n, values in every.items() for v in values if v is not None]
         is_heard, alone = False, replace(self, _known=local())  # a stream holds its connection
         while True:
             try:
@@ -189,21 +192,32 @@ class Remote:
         self, path: str, query: Query, headers: Mapping[str, str]
     ) -> Iterator[http.client.HTTPResponse]:
         """Give the response to a request, over this thread's connection; close one that is lost."""
-        parts = urlsplit(self.url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        try:
+            parts = urlsplit(self.url)
+            host = parts.hostname if parts.scheme in ("http", "https") and parts.port != 0 else None
+        except ValueError:  # of a port
+            host = None
+        if not host:
             raise UsageError(f"{self.url!r} is no address of a server", hint="http://HOST:PORT")
+        if not SENT.fullmatch(token := self.token.strip()):
+            raise UsageError(
+                "the token can't be sent", hint="a token is one line, of a tokens file"
+            )
         if not hasattr(self._known, "connection"):
             is_safe = parts.scheme == "https"
             make = http.client.HTTPSConnection if is_safe else http.client.HTTPConnection
-            self._known.connection = make(parts.hostname, parts.port, timeout=SECONDS)
+            self._known.connection = make(host, parts.port, timeout=SECONDS)
         connection = self._known.connection
-        token = {"Authorization": f"Bearer {self.token}"} if self.token else {}
+        login = {"Authorization": f"Bearer {token}"} if token else {}
         try:
             address = f"{parts.path.rstrip('/')}{path}?{urlencode(query)}"
         except UnicodeEncodeError as error:
             raise UsageError(f"{error.object!r} is no text of UTF-8") from None
+        if len(address) > LONGEST:
+            what = f"the request has {len(address):,} characters, more than {LONGEST:,}"
+            raise UsageError(what, hint="shorten its key, condition or columns")
         try:
-            connection.request("GET", address, headers={**headers, **token})
+            connection.request("GET", address, headers={**headers, **login})
             response = connection.getresponse()
             if response.status != 200:
                 raise _error(response.status, _refusal(response.status, response.read()))

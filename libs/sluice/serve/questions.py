@@ -77,7 +77,7 @@ class Parameter:
         if self.type is int and WHOLE.fullmatch(text):
             return int(text)
         if self.type is not str:
-            kind = "true or false" if self.type is bool else "a whole number"
+            kind = "true or false" if self.type is bool else "a whole number from 0 on"
             raise refuse(f"{self.name}={text}: {self.name!r} is {kind}")
         return text
 
@@ -166,7 +166,7 @@ class Question:
         """
         if self.suffix in (FORGOTTEN, FORGETTING):
             raise Refused(HTTPStatus.NOT_FOUND, f"{self.name} is not served")
-        return self.graph.table(self.name.partition(MARK)[0])
+        return self.graph.table(self.name.partition(MARK)[0] or self.name)
 
     @property
     def address(self) -> str:
