@@ -53,7 +53,7 @@ def test_json_keeps_every_value(visit: Visitor) -> None:
 
 
 def test_lines_and_csv_have_the_rows_of_json(visit: Visitor) -> None:
-    query = {"columns": "id,price,what,tags", "limit": 4}
+    query = {"columns": "id,price,what,tags,size", "limit": 4}
     rows = visit().get(EVENTS, params=query).json()["rows"]
     lines = visit().get(EVENTS, params=query, headers={"Accept": "application/x-ndjson"})
     assert [json.loads(line) for line in lines.text.splitlines()] == rows
@@ -61,6 +61,8 @@ def test_lines_and_csv_have_the_rows_of_json(visit: Visitor) -> None:
         csv.DictReader(StringIO(visit().get(EVENTS, params=query | {"format": "csv"}).text))
     )
     assert [row["price"] for row in found] == [row["price"] for row in rows]
+    assert [row["size"] for row in found[1:]] == ["NaN", "Infinity", ""]
+    assert [row["size"] for row in rows[1:]] == ["NaN", "Infinity", None]
     assert lines.headers["Sluice-Version"] == "3"
     assert lines.headers["Sluice-Cursor"]
 
@@ -266,8 +268,15 @@ def test_limits_are_refusals(visit: Visitor) -> None:
     small = visit(rows=10)
     assert "a page has 10 rows at most" in small.get(EVENTS, params={"limit": 11}).text
     assert len(small.get(EVENTS).json()["rows"]) == 10
-    assert small.get("/v1/tables/best/top").status_code in (200, 413)
-    assert visit(rows=3).get("/v1/tables/best/top").status_code == 413
+    best = "/v1/tables/best/top"
+    assert visit(rows=3).get(best).status_code == 413
+    whole = pa.ipc.open_stream(visit().get(best, params={"format": "arrow"}).content).read_all()
+    for format_, least in (("arrow", whole.nbytes), ("json", 4 * whole.nbytes)):
+        query = {"format": format_}
+        assert visit(bytes=least + 200).get(best, params=query).status_code == 200
+        found = visit(bytes=least // 2).get(best, params=query)
+        assert found.status_code == 413
+        assert "bytes" in found.json()["error"]["message"]
     narrow = visit(bytes=100)
     assert narrow.get(EVENTS, params={"order": "none"}).status_code in (200, 413)
     late = visit(seconds=1e-9)

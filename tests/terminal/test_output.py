@@ -69,6 +69,12 @@ def test_tuples_in_csv_are_json_too(capsys):
     assert [json.loads(row["list"]) for row in read] == [[{"input": "sales", "read": 9}], []]
 
 
+def test_csv_names_what_is_no_number(capsys):
+    rows = [{"n": n} for n in (math.nan, math.inf, -math.inf, 1.5)]
+    write_rows(rows, ["n"], Format.CSV)
+    assert capsys.readouterr().out.split() == ["n", "NaN", "Infinity", "-Infinity", "1.5"]
+
+
 def test_a_table_puts_numbers_right_and_names_null(capsys):
     lines = written(capsys, ROWS, Format.TABLE).splitlines()
     assert "│ 1234.50 │    7 │" in lines[3]

@@ -27,7 +27,7 @@ from sluice.errors import ConfigError, SluiceError
 from sluice.language.names import Row
 from sluice.read.ordered.rows import Rows
 from sluice.read.stored.scan import Touched
-from sluice.terminal.output import write_csv
+from sluice.terminal.output import spell, write_csv
 
 AT_ONCE = 1_000  # rows that are written at a time
 VERSION, CURSOR = "Sluice-Version", "Sluice-Cursor"
@@ -206,7 +206,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(one) for one in value]
     if isinstance(value, float) and value - value != 0:
-        return {"inf": "Infinity", "-inf": "-Infinity"}.get(str(value), "NaN")
+        return spell(value)
     return value
 
 

@@ -12,7 +12,7 @@ nothing that a request could not: what a token may see is checked for each reque
 
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import wraps
 from hashlib import sha256
@@ -25,14 +25,14 @@ from sluice.declare.registry import kind
 from sluice.delta.log.opened import commit_of, newest_version
 from sluice.errors import HistoryLost, UsageError
 from sluice.language.interval import parse_time
-from sluice.language.names import internal
+from sluice.language.names import Row, internal
 from sluice.read.conditions.values import check_columns, type_name
 from sluice.read.conditions.where import columns_in
 from sluice.read.lake import Lake, verbs_of
 from sluice.read.ordered.rows import Rows
 from sluice.read.stored.scan import Overdue
 from sluice.read.stored.snapshot import NotBuilt, SnapshotExpired, open_delta
-from sluice.serve.answers import VERSION, Answer, Format, Page, Refused, to_json
+from sluice.serve.answers import AT_ONCE, VERSION, Answer, Format, Page, Refused, to_json
 from sluice.serve.questions import Question, parse_key, refuse, took_long
 
 T = TypeVar("T")
@@ -292,11 +292,20 @@ def top(asked: Question, pinned: Pinned) -> Answer:
         for column, text in asked.partition.items()
     }
     names = ranking.partition_columns
-    rankings = list(_rankings(asked, ranking.partitions(given)))
+    rank = ranking.spec.rank or ranking.columns[-1]
+    fields = list(types) if ranking.spec.rank else [*types, pa.field(rank, pa.int64())]
+    rankings, flat = list[tuple[Any, Any]](), list[Row]()
+    size = measured = 0
+    for key, ranks in ranking.partitions(given):
+        rankings.append((key, ranks))
+        flat += ranking.flat(ranks)
+        if len(flat) - measured >= AT_ONCE:
+            size += pa.Table.from_pylist(flat[measured:], pa.schema(fields)).nbytes
+            measured = len(flat)
+        _check_size(asked, len(flat), size)
+    size += pa.Table.from_pylist(flat[measured:], pa.schema(fields)).nbytes
+    _check_size(asked, len(flat), size)
     if asked.format is not Format.JSON:
-        flat = [row for _, ranks in rankings for row in ranking.flat(ranks)]
-        rank = ranking.spec.rank or ranking.columns[-1]
-        fields = list(types) if ranking.spec.rank else [*types, pa.field(rank, pa.int64())]
         shape = {
             "partition": names,
             "rank": rank,
@@ -314,19 +323,21 @@ def top(asked: Question, pinned: Pinned) -> Answer:
     return Answer(to_json(said | {"partitions": parts}), headers=headers)
 
 
-def _rankings(asked: Question, found: Iterator[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
-    """Yield the rankings. Raises Refused for more rows than a page has."""
-    count = 0
-    for key, ranks in found:
-        count += len(ranks)
-        if count > asked.limits.rows or asked.is_late:
-            what = "takes too long" if asked.is_late else f"has more than {asked.limits.rows} rows"
-            raise Refused(
-                HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-                f"every ranking of {asked.address!r} {what}",
-                "ask for one partition: partition=COLUMN=VALUE",
-            )
-        yield key, ranks
+def _check_size(asked: Question, count: int, size: int) -> None:
+    """Raise Refused for rankings of more rows or bytes than a page has, or that come too late."""
+    if asked.is_late:
+        what = "takes too long"
+    elif count > asked.limits.rows:
+        what = f"has more than {asked.limits.rows} rows"
+    elif size > asked.bytes:
+        what = f"has more than {asked.bytes} bytes"
+    else:
+        return
+    raise Refused(
+        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+        f"every ranking of {asked.address!r} {what}",
+        "ask for one partition: partition=COLUMN=VALUE; `rows` has them page by page",
+    )
 
 
 @at_versions

@@ -188,7 +188,14 @@ def _field(value: Any) -> str:
         return ""
     if isinstance(value, dict | list | tuple | bool):
         return to_json(value)
+    if isinstance(value, float) and not isfinite(value):
+        return spell(value)
     return f"{value:f}" if isinstance(value, Decimal) else _as_text(value)
+
+
+def spell(value: float) -> str:
+    """Return NaN, or an infinity, as a text that other programs read."""
+    return {"inf": "Infinity", "-inf": "-Infinity"}.get(str(value), "NaN")
 
 
 def _write_table(rows: Iterator[Row], columns: Sequence[str]) -> None:
