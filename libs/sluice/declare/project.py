@@ -395,7 +395,7 @@ KEY = re.compile(r"[\w.\[\]]+: ")
 def without_message(mistake: str) -> str:
     """Return the file, line and key of a mistake alone.
 
-    What is wrong there may tell of tables that the file reads: their names, columns and types.
+    What is wrong there may name tables that the file reads, with their columns and types.
     """
     place = PLACE.match(mistake)
     if not place:

@@ -162,7 +162,7 @@ class Question:
     @cached_property
     def table(self) -> Table:
         """Table that is named, or whose internal table is. Raises UnknownTable; Refused if its
-        rows would tell who was forgotten: hashes of few possible values can be tried.
+        rows would show who was forgotten: hashes of few possible values can be tried.
         """
         if self.suffix in (FORGOTTEN, FORGETTING):
             raise Refused(HTTPStatus.NOT_FOUND, f"{self.name} is not served")
