@@ -20,7 +20,7 @@ from tests.support.landed import Landed, folder_of
 
 import sluice
 from sluice.read.changelog import Changelog
-from sluice.serve.client import Remote
+from sluice.serve.client import PLACE, Remote
 
 PATH = "/v1/tables/events/rows?limit=7&columns=id"
 
@@ -104,7 +104,7 @@ def test_clients_that_go_in_the_middle_of_a_stream_miss_nothing(shop: Landed) ->
         writer.start()
         wanted = 40
         while len(seen) < wanted:
-            follow = sluice.connect(url).follow("best", after=seen[-1]["id"] if seen else None)
+            follow = sluice.connect(url).follow("best", after=seen[-1][PLACE] if seen else None)
             for _ in range(5):
                 seen.append(next(follow))
             follow.close()
@@ -126,7 +126,7 @@ def test_a_stream_goes_on_with_another_server(shop: Landed) -> None:
             seen += [next(follow) for _ in range(9)]
     every = list(Changelog.open(sluice.open(shop.folder / "config"), "best").rows())
     assert [r["what"] for r in seen] == [r["what"] for r in every[:18]]
-    assert len({r["id"] for r in seen}) == 18
+    assert len({r[PLACE] for r in seen}) == 18
 
 
 def test_the_command_refuses_other_machines_without_a_token(shop: Landed) -> None:
