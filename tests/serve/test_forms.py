@@ -195,7 +195,7 @@ def test_a_browser_never_sees_json(client: TestClient) -> None:
         assert client.get(path, headers={"Accept": "*/*"}).json()["error"]["message"]
 
 
-def test_a_browser_is_told_of_an_empty_field_before_a_filled_one(
+def test_a_browser_shows_which_field_is_empty_before_a_filled_one(
     folder: Path, browser: "Browser"
 ) -> None:
     with serving(folder) as url:
