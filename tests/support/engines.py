@@ -67,6 +67,7 @@ def running_spark(folder: Path) -> Iterator["SparkSession"]:
     # It would say at the very end, where nobody listens any more, that it closes its connections.
     logging.getLogger("py4j").setLevel(logging.WARNING)
     os.environ.update(environment())
+    _end_java()
     jars = os.pathsep.join(map(str, classpath(drivers=DRIVERS)))
     conf = {
         **CONF,
@@ -85,6 +86,17 @@ def running_spark(folder: Path) -> Iterator["SparkSession"]:
         yield session
     finally:
         session.stop()
+
+
+def _end_java() -> None:
+    """End the Java of an earlier Spark of this process, which would keep its class path."""
+    from pyspark import SparkContext
+
+    if (gateway := SparkContext._gateway) and SparkContext._active_spark_context is None:
+        gateway.shutdown()
+        gateway.proc.stdin.close()
+        gateway.proc.wait(60)
+        SparkContext._gateway = SparkContext._jvm = None
 
 
 def address_of(session: "SparkSession") -> str:
