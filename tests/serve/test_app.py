@@ -27,7 +27,7 @@ from sluice.read.lake import Lake as Reader
 from sluice.serve import app, reads
 from sluice.serve.access import EVERYTHING
 from sluice.serve.answers import Format, Refused
-from sluice.serve.app import Served
+from sluice.serve.app import Listener, Served
 from sluice.serve.questions import Limits, Question
 
 EVENTS = "/v1/tables/events/rows"
@@ -312,6 +312,14 @@ def test_too_many_requests_are_refused(shop: Landed, monkeypatch: pytest.MonkeyP
     found = client.get(EVENTS)
     assert found.status_code == 429
     assert found.headers["Retry-After"] == "1"
+
+
+def test_answers_over_kept_connections_do_not_wait_for_an_acknowledgement(shop: Landed) -> None:
+    listener = Listener(server_of(shop.folder), port=0)
+    with socket.create_connection(("127.0.0.1", listener.bind())), listener._listening as listening:
+        accepted, _ = listening.accept()
+        with accepted:
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 def test_an_unforeseen_failure_shows_nothing(

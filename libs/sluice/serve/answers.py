@@ -194,7 +194,7 @@ def negotiate(accept: str, offered: Iterable[Format]) -> Format:
 def to_json(value: Any) -> bytes:
     """Return a value as JSON that keeps its values."""
     try:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False, default=_text)
+        text = _encode(value)
     except (TypeError, ValueError):  # keys that are no texts, or NaN
         text = json.dumps(_plain(value), ensure_ascii=False, default=_text)
     return text.encode(errors="backslashreplace")
@@ -222,6 +222,9 @@ def _text(value: Any) -> Any:
     if isinstance(value, bytes):
         return b64encode(value).decode()
     return sorted(value) if isinstance(value, set | frozenset) else str(value)
+
+
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=_text).encode
 
 
 def in_requests(text: str) -> str:

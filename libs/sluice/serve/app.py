@@ -13,13 +13,14 @@ import secrets
 import time
 from collections import Counter, defaultdict
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
-from socket import AF_INET, AF_INET6, create_server, socket
-from threading import Lock
+from queue import SimpleQueue
+from socket import AF_INET, AF_INET6, IPPROTO_TCP, TCP_NODELAY, create_server, socket
+from threading import Lock, Thread
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, unquote_plus
 
@@ -127,7 +128,9 @@ class Server:
     threads: int = field(default_factory=lambda: min(8, 2 * (os.cpu_count() or 1)))
 
     def __post_init__(self) -> None:
-        self._pool = ThreadPoolExecutor(self.threads, "read")
+        self._reads = SimpleQueue[Callable[[], None]]()  # an executor takes several times as long
+        for _ in range(self.threads):
+            Thread(target=_read_all, args=(self._reads,), name="read", daemon=True).start()
         self._waiting = self._streams = 0
         self.is_ending = False
         self._answered = Counter[tuple[str, int]]()
@@ -190,6 +193,16 @@ class Server:
             wait = {"Retry-After": "1"}
             raise Refused(HTTPStatus.TOO_MANY_REQUESTS, "too many requests wait", "", wait)
         self._waiting += 1
+        answered = self._begin(read, waited=1)
+        loop, late = asyncio.get_running_loop(), took_long(self.limits)
+        limit = loop.call_later(self.limits.seconds, self._end, answered, None, late)
+        try:
+            return await answered
+        finally:
+            limit.cancel()
+
+    def _begin(self, read: Callable[[], T], waited: int = 0) -> "asyncio.Future[T]":
+        """Have a thread read. `waited`: the requests that then wait no more."""
         loop = asyncio.get_running_loop()
         answered: asyncio.Future[T] = loop.create_future()
 
@@ -199,21 +212,17 @@ class Server:
                 found = read()
             except Exception as error:  # noqa: BLE001  # of a read: who waits for it gets it
                 wrong = error
-            loop.call_soon_threadsafe(self._end, answered, found, wrong)
+            with suppress(RuntimeError):  # of a loop that has ended: nobody waits any more
+                loop.call_soon_threadsafe(self._end, answered, found, wrong, waited)
 
-        self._pool.submit(work)
-        try:
-            async with asyncio.timeout(self.limits.seconds) as limit:
-                return await answered
-        except TimeoutError:
-            if not limit.expired():  # one of the read itself
-                raise
-            answered.cancel()
-            raise took_long(self.limits) from None
+        self._reads.put(work)
+        return answered
 
-    def _end(self, answered: "asyncio.Future[Any]", found: Any, wrong: Exception | None) -> None:
+    def _end(
+        self, answered: "asyncio.Future[Any]", found: Any, wrong: Exception | None, waited: int = 0
+    ) -> None:
         """Hand over what a read found, if somebody still waits for it."""
-        self._waiting -= 1
+        self._waiting -= waited
         if not answered.done():
             answered.set_exception(wrong) if wrong else answered.set_result(found)
 
@@ -241,10 +250,10 @@ class Server:
     async def _follow(self, stream: Iterator[bytes], first: bytes) -> AsyncGenerator[bytes]:
         """Yield a stream's events as they arise. Ends with an error, or with the server."""
         yield first or b": begin\n\n"
-        loop, heard = asyncio.get_running_loop(), time.monotonic()
+        heard = time.monotonic()
         try:
             while not self.is_ending:
-                found = await loop.run_in_executor(self._pool, next, stream)
+                found = await self._begin(partial(next, stream))
                 if not found and time.monotonic() - heard > PING:
                     found = b": still here\n\n"
                 if found:
@@ -337,6 +346,7 @@ class Listener(uvicorn.Server):
         family = AF_INET6 if ":" in host else AF_INET
         try:
             self._listening = create_server((host, port), family=family)
+            self._listening.setsockopt(IPPROTO_TCP, TCP_NODELAY, True)  # or answers wait 40 ms
         except OSError as error:
             why = str(error.strerror).partition(" (")[0]
             raise UsageError(
@@ -352,6 +362,12 @@ class Listener(uvicorn.Server):
     async def shutdown(self, sockets: list[socket] | None = None) -> None:
         self.of.is_ending = True
         await super().shutdown(sockets)
+
+
+def _read_all(reads: "SimpleQueue[Callable[[], None]]") -> None:
+    """Read what requests ask for, one after the other, until the process ends."""
+    while True:
+        reads.get()()
 
 
 def _wants_page(request: Request) -> bool:

@@ -159,9 +159,10 @@ class Scan:
             for group in self.row_groups(file):
                 self.note(group, columns)
                 keys = self.snapshot.read(group, key.columns, again=True)
-                number = pc.index(KeyOrder(key.columns).at(keys, key.low), value=True).as_py()
-                if number >= 0:
-                    yield self.snapshot.read(group, columns, again=True).slice(number, 1)
+                found = pc.indices_nonzero(KeyOrder(key.columns).at(keys, key.low))
+                if len(found):
+                    rows = self.snapshot.read(group, columns, again=True)
+                    yield rows.slice(found[0].as_py(), 1)
                     return
 
     def _look_up(self, file: DataFile, key: KeyRange, columns: tuple[str, ...]) -> pa.Table | None:
