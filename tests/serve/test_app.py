@@ -322,6 +322,13 @@ def test_answers_over_kept_connections_do_not_wait_for_an_acknowledgement(shop: 
             assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
+def test_arrow_says_its_length(visit: Visitor) -> None:
+    for query in ({}, {"key": "1"}, {"limit": "0"}, {"order": "none"}):
+        found = visit().get(EVENTS, params={"format": "arrow", **query})
+        assert int(found.headers["Content-Length"]) == len(found.content)
+        assert found.headers.get("Transfer-Encoding") is None
+
+
 def test_an_unforeseen_failure_shows_nothing(
     visit: Visitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:

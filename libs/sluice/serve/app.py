@@ -12,7 +12,7 @@ import os
 import secrets
 import time
 from collections import Counter, defaultdict
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -397,7 +397,14 @@ def _respond(answer: Answer | Page) -> Response:
     headers = {**PLAIN, "Content-Security-Policy": POLICY, **answer.headers}
     if isinstance(answer.body, bytes):
         return Response(answer.body, answer.status, headers, answer.media)
-    return StreamingResponse(answer.body, answer.status, headers, answer.media)
+    body = _at_once(answer.body) if answer.media == Format.ARROW else answer.body
+    return StreamingResponse(body, answer.status, headers, answer.media)
+
+
+async def _at_once(parts: Iterable[bytes | memoryview]) -> AsyncGenerator[bytes | memoryview]:
+    """Yield parts that are made sooner than a thread could be asked for them."""
+    for part in parts:
+        yield part
 
 
 def _refusal(error: Exception, says: Says = without_paths, *, is_page: bool = False) -> Response:

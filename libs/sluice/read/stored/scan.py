@@ -132,9 +132,7 @@ class Scan:
                 first = start + groups[0].start
                 for group in groups:
                     self.note(group, columns)
-                found = self.find(groups, ())
-                begins = pa.array([group.start - groups[0].start for group in groups])
-                numbers = pc.add(pc.take(begins, found[GROUP]), found[ROW])
+                numbers = self._number(groups)
                 if after >= first:
                     numbers = numbers.filter(pc.greater(numbers, after - first))
                 if len(numbers):
@@ -142,6 +140,14 @@ class Scan:
                     table = table.append_column(ROW, pc.add(numbers, first)).slice(0, left)
                     left = left if left is None else left - table.num_rows
                     yield table
+
+    def _number(self, groups: Sequence[RowGroup]) -> pa.ChunkedArray:
+        """Return the numbers of the wanted rows, counted through row groups of one file."""
+        if not self._tested and groups[0].file.kept is None:
+            return pa.chunked_array([pa.arange(0, sum(group.rows for group in groups))])
+        found = self.find(groups, ())
+        begins = pa.array([group.start - groups[0].start for group in groups])
+        return pc.add(pc.take(begins, found[GROUP]), found[ROW])
 
     def only(self, columns: tuple[str, ...]) -> Iterator[pa.Table]:
         """Yield the row of one key, if there is one; the file with most rows is read first.
