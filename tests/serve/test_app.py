@@ -10,6 +10,7 @@ from collections import Counter
 from html import unescape
 from http.client import HTTPConnection
 from io import StringIO
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -327,6 +328,31 @@ def test_arrow_says_its_length(visit: Visitor) -> None:
         found = visit().get(EVENTS, params={"format": "arrow", **query})
         assert int(found.headers["Content-Length"]) == len(found.content)
         assert found.headers.get("Transfer-Encoding") is None
+
+
+def test_a_table_whose_log_is_damaged_hides_no_other(visit: Visitor, copy: Landed) -> None:
+    log = Path(copy.uri("sums"), "_delta_log")
+    for commit in log.iterdir():
+        commit.write_text("garbage")
+    client = visit(of=copy)
+    said = "the log of shop.sums can't be read: "
+    for path in ("/v1/tables", "/v1/status"):
+        found = {one["table"]: one for one in client.get(path).json()["tables"]}
+        assert found["shop.sums"]["state"] == "stopped"
+        assert found["shop.sums"]["problem"].startswith(said)
+        assert (found["shop.visits"]["state"], found["shop.visits"]["rows"]) == ("up to date", 60)
+    assert 'sluice_table_failed{table="shop.sums"} 1' in client.get("/metrics").text
+    for path in ("/", "/pipelines/shop", "/tables/sums"):
+        page = client.get(path, headers={"Accept": "text/html"})
+        assert page.status_code == 200
+        assert said in unescape(page.text)
+    assert client.get("/plan", headers={"Accept": "text/html"}).status_code == 200
+    for what in ("rows", "count", "at", "changes", "why?key=1&key=x"):
+        refused = client.get(f"/v1/tables/sums/{what}")
+        assert refused.status_code == 500
+        assert refused.json()["error"]["type"] == "DamagedLog"
+        assert refused.json()["error"]["message"].startswith(said)
+        assert str(copy.folder) not in refused.text
 
 
 def test_an_unforeseen_failure_shows_nothing(

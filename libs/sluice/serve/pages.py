@@ -5,6 +5,7 @@ request of a browser that is refused ends in a page, too; beside the form, if it
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -73,8 +74,9 @@ def table(asked: Question) -> Page:
     page, parts = table_page(visit(asked), project, found), list[Chapter]()
     if not found.is_stored:
         parts = [_rows(asked)]
-    elif (at := head(asked.lake.uri(found))) is not None and at.is_filled:
-        parts = [_rows(asked), *_changes(asked)]
+    with suppress(HistoryLost):  # the page says so
+        if found.is_stored and (at := head(asked.lake.uri(found))) and at.is_filled:
+            parts = [_rows(asked), *_changes(asked)]
     return Page(page.title, page.heading, page.head, [parts, *page.sections], page.foot, page.path)
 
 

@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from sluice.declare.registry import kind
 from sluice.delta.log.opened import commit_of, newest_version
+from sluice.delta.places.lake_layout import DamagedLog
 from sluice.errors import HistoryLost, UsageError
 from sluice.language.interval import parse_time
 from sluice.language.names import Row, internal
@@ -160,6 +161,8 @@ def at_versions(answer: Callable[[Question, Pinned], T]) -> Callable[[Question],
             pinned = pin(asked)
             try:
                 return answer(asked, pinned)
+            except DamagedLog:
+                raise
             except HistoryLost as error:
                 raise Refused.of(HTTPStatus.GONE, error, AGAIN) from None
             except (SnapshotExpired, FileNotFoundError):

@@ -33,7 +33,7 @@ _session = Lock()  # plans and explanations share one session of the interpreter
 def tables(asked: Question) -> Answer:
     """Return every table with its kind, key, columns, version and freshness."""
     found = {one.table: one for one in status(asked.lake.project, asked.graph.tables.values())}
-    said = [_describe(table, found.get(table.id)) for table in asked.graph.tables.values()]
+    said = [_describe(asked, table, found.get(table.id)) for table in asked.graph.tables.values()]
     return Answer(to_json({"tables": said}))
 
 
@@ -41,13 +41,13 @@ def table(asked: Question) -> Answer:
     """Return one table, with its definition if it is made from others."""
     found = asked.table
     stands = next(iter(status(asked.lake.project, [found])), None)
-    said = _describe(found, stands) | {"inputs": list(found.inputs)}
+    said = _describe(asked, found, stands) | {"inputs": list(found.inputs)}
     if found.is_view or found.inputs:
         said |= {"definition": asked.lake.project.definition(found)}
     return Answer(to_json(said))
 
 
-def _describe(found: Table, stands: TableStatus | None) -> dict[str, Any]:
+def _describe(asked: Question, found: Table, stands: TableStatus | None) -> dict[str, Any]:
     return {
         "table": found.id,
         "pipeline": found.pipeline,
@@ -58,6 +58,7 @@ def _describe(found: Table, stands: TableStatus | None) -> dict[str, Any]:
         "version": stands.version if stands else None,
         "rows": stands.rows if stands else None,
         "state": stands.state if stands else "computed when it is read",
+        "problem": asked.says(stands.problem) if stands else "",
         "freshness": _freshness(stands) if stands else None,
     }
 
