@@ -16,13 +16,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 from starlette.testclient import TestClient
 from tests.serve.conftest import SCHEMA, Visitor, deliver, event, server_of, serving
 from tests.support.landed import Landed, folder_of
 
 from sluice.cli.main import main
 from sluice.declare.project import load
+from sluice.delta.places.lake_layout import layout
 from sluice.operate.definitions.tables import drop
 from sluice.read.lake import Lake as Reader
 from sluice.serve import app, reads
@@ -353,6 +354,23 @@ def test_a_table_whose_log_is_damaged_hides_no_other(visit: Visitor, copy: Lande
         assert refused.json()["error"]["type"] == "DamagedLog"
         assert refused.json()["error"]["message"].startswith(said)
         assert str(copy.folder) not in refused.text
+
+
+def test_the_status_is_that_of_the_command(visit: Visitor, copy: Landed) -> None:
+    for name in ("shop.gusts", "news.clicks", "shop.best__9"):
+        write_deltalake(layout(copy.project).uri(name), pa.table({"a": [1]}))
+    command = ["status", "--json", "--config", str(copy.folder / "config")]
+    printed = [json.loads(line) for line in CliRunner().invoke(main, command).stdout.splitlines()]
+    said = visit(of=copy).get("/v1/status").json()["tables"]
+    shown = [{n: one[n] for n in ("table", "kind", "rows", "state")} for one in said]
+    assert shown == [{n: one[n] for n in ("table", "kind", "rows", "state")} for one in printed]
+    undeclared = [one["table"] for one in said if one["state"] == "undeclared"]
+    assert undeclared == ["news.clicks", "shop.gusts"]
+    assert [one["table"] for one in said if one["state"] == "left behind"] == ["shop.best__9"]
+    limited = visit(f"{'t' * 16} news", of=copy)
+    headers = {"Authorization": f"Bearer {'t' * 16}"}
+    said = limited.get("/v1/status", headers=headers).json()["tables"]
+    assert [one["table"] for one in said] == ["news.clicks"]
 
 
 def test_an_unforeseen_failure_shows_nothing(

@@ -13,13 +13,14 @@ from threading import Lock
 from typing import Any
 
 from sluice.declare.table import Table
+from sluice.delta.places.inventory import leftovers, undeclared_tables
 from sluice.language.names import RESERVED_PREFIX, declared_id
 from sluice.read.changelog import Changelog
 from sluice.read.naming import Given, naming_options, row_of
 from sluice.read.origin import origin
 from sluice.read.status import TableStatus, status
 from sluice.read.stored.commits import Commit, back_from
-from sluice.report.health import health
+from sluice.report.health import status_records
 from sluice.serve.answers import Answer, Refused, to_json
 from sluice.serve.questions import Parameter, Question, parse
 
@@ -75,11 +76,10 @@ def _freshness(stands: TableStatus) -> dict[str, Any]:
 def states(asked: Question) -> Answer:
     """Return the status of every table, as `sluice status --json`, and what is left out."""
     project, chosen = asked.lake.project, list(asked.graph.tables.values())
-    quality = health(project, [one for one in chosen if one.is_stored])
-    said = [
-        asdict(one) | {"state": one.state, "quality": asdict(quality[one.table])}
-        for one in status(project, chosen)
-    ]
+    broken = {*project.graph.broken.values()}  # whose tables nobody knows
+    others = () if "" in broken else filter(asked.sees, undeclared_tables(project))
+    undeclared = [name for name in others if name.partition(".")[0] not in broken]
+    said = status_records(project, status(project, chosen), undeclared, leftovers(project, chosen))
     left_out = {
         "pipelines": sorted(map(_name, asked.broken.items())),
         "mistakes": asked.mistakes,
