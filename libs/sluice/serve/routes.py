@@ -51,7 +51,7 @@ ROUTES = (
     Route("/v1/tables", "All tables: kind, key, columns, version, freshness.", states.tables),
     Route(
         TABLE,
-        "One table, with its inputs and, if it is made from others, its definition.",
+        "One table, with its inputs, expectations and definition.",
         states.table,
     ),
     Route(

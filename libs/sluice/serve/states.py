@@ -39,13 +39,19 @@ def tables(asked: Question) -> Answer:
 
 
 def table(asked: Question) -> Answer:
-    """Return one table, with its definition if it is made from others."""
-    found = asked.table
+    """Return one table, with its definition and expectations."""
+    found, rules = asked.table, asked.table.spec.expectations
     stands = next(iter(status(asked.lake.project, [found])), None)
-    said = _describe(asked, found, stands) | {"inputs": list(found.inputs)}
-    if found.is_view or found.inputs:
-        said |= {"definition": asked.lake.project.definition(found)}
-    return Answer(to_json(said))
+    return Answer(
+        to_json(
+            _describe(asked, found, stands)
+            | {
+                "inputs": list(found.inputs),
+                "expectations": [{"says": r.label, "on_failure": r.on_failure} for r in rules],
+                "definition": asked.lake.project.shown_definition(found),
+            }
+        )
+    )
 
 
 def _describe(asked: Question, found: Table, stands: TableStatus | None) -> dict[str, Any]:
