@@ -26,6 +26,7 @@ from sluice.declare.project import load
 from sluice.delta.places.lake_layout import layout
 from sluice.operate.definitions.tables import drop
 from sluice.read.lake import Lake as Reader
+from sluice.report.publish import publish
 from sluice.serve import app, reads
 from sluice.serve.access import EVERYTHING
 from sluice.serve.answers import Format, Refused
@@ -436,7 +437,9 @@ def test_declarations_that_cannot_be_read_are_reported(
     for path in ("/v1/status", "/"):
         assert told(open_to_all, path) == told(guarded, path, every) == (200, True)
         assert told(guarded, path, one) == (200, False)
-    assert told(guarded, "/tables/events", one) == (200, False)
+    publish(copy.project)
+    for path in ("/tables/events", "/plan", "/v1/docs", "/report/shop.events.html"):
+        assert told(guarded, path, one) == (200, False)
     assert "\nsluice_unread 1\n" in open_to_all.get("/metrics").text
     assert open_to_all.get("/v1/tables/events/rows?key=7").json()["rows"]
     file.write_text(sound)

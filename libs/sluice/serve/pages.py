@@ -52,6 +52,7 @@ HOW = Text(
     r"An empty field is not asked for. In a key, \ is the empty text, and \N is null.",
     "line soft small",
 )
+FOOT = '<footer class="soft small">'  # of a page that is written already
 GONE = "Those so far are gone: upkeep and `forget` remove what no view needs any more."
 
 
@@ -230,7 +231,11 @@ def report(asked: Question) -> Answer:
     """Return a file of the quality report."""
     if asked.name not in _reports(asked):
         raise Refused(HTTPStatus.NOT_FOUND, "there is no such report")
-    return Answer((report_folder(asked.lake.project) / asked.name).read_bytes(), Format.HTML)
+    written = (report_folder(asked.lake.project) / asked.name).read_bytes()
+    if asked.unread:
+        said = f'{FOOT}<span class="line wrong">{UNREAD}.</span>'
+        written = written.replace(FOOT.encode(), said.encode(), 1)
+    return Answer(written, Format.HTML)
 
 
 HTML = (Format.HTML,)

@@ -186,7 +186,7 @@ def openapi(_: Question) -> Answer:
     return Answer(to_json(said))
 
 
-def page(_: Question) -> Answer:
+def page(asked: Question) -> Answer:
     """Return the description of all routes as a page, without a script."""
     chapters = []
     for route in ROUTES:
@@ -205,7 +205,8 @@ def page(_: Question) -> Answer:
         ]
         chapters.append(Chapter(Text(f"GET {route.path}", "mono"), parts))
     spec = Text("openapi.json", href="/v1/openapi.json")
-    foot: list[Content] = ["The same for programs: ", spec]
+    notice = Text(f"{UNREAD}." if asked.unread else "", "line wrong")
+    foot: list[Content] = [notice, "The same for programs: ", spec]
     path = Text("Sluice", href="/")
     said = html(Page("Sluice", "Reads over HTTP", [ABOUT], chapters, foot, path))
     return Answer(said.encode(), HTML)
