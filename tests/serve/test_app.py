@@ -463,7 +463,7 @@ def test_answers_are_described(visit: Visitor, here: Reader) -> None:
     assert {*rows["responses"]["200"]["headers"]} == {"Sluice-Version", "Sluice-Cursor"}
     changes = spec["paths"]["/v1/tables/{table}/changes"]["get"]["parameters"]
     assert ("Last-Event-ID", "header") in {(one["name"], one["in"]) for one in changes}
-    error = spec["components"]["schemas"]["Refusal"]["properties"]["error"]["properties"]
+    error = spec["components"]["schemas"]["Error"]["properties"]
     assert {*error} == {*client.get("/v1/tables/nope").json()["error"]}
     assert {*spec["paths"]["/healthz"]["get"]["responses"]} == {"200", "503"}
     assert client.get("/v1/tables/best/top").headers["Sluice-Version"]

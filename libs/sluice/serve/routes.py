@@ -37,6 +37,7 @@ TYPES = {str: "string", int: "integer", bool: "boolean"}
 TEXT = {"type": "string"}
 LAST_EVENT = "Last-Event-ID"
 METRICS = "State of every table and of the server, in Prometheus' text format."
+REFUSED = "The request can't be answered: `error` has `type`, `message` and `hint`."
 HEALTH = "Whether the declarations are served as they are now."
 ABOUT = (
     "Reads of the tables. A page of rows has a cursor, which continues at the same version. "
@@ -136,9 +137,10 @@ def _parameters(route: Route) -> Iterator[dict[str, Any]]:
         yield {"name": LAST_EVENT, "in": "header", "description": about, "schema": TEXT}
 
 
-def _response(*formats: Format, about: str = "OK") -> dict[str, Any]:
+def _response(schema: Any, *formats: Format, about: str = "OK") -> dict[str, Any]:
     """Return the description of a response in these formats; rows have headers, too."""
-    said = {"description": about, "content": {str(format_): {} for format_ in formats}}
+    content = {str(one): {"schema": schema} if one is Format.JSON else {} for one in formats}
+    said = {"description": about, "content": content}
     if Format.ARROW not in formats:
         return said
     headers = {SHOWN: "Version of the table.", NEXT: "Cursor of the next page, if any."}
@@ -148,42 +150,40 @@ def _response(*formats: Format, about: str = "OK") -> dict[str, Any]:
 
 def openapi(_: Question) -> Answer:
     """Return the description of all routes as OpenAPI 3.1."""
-    refusal = {
-        "description": "The request can't be answered: `error` has `type`, `message` and `hint`.",
-        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Refusal"}}},
+    from sluice.serve.shapes import describe_answers
+
+    answers, named = describe_answers()
+    refusal = _response(answers["refusal"], Format.JSON, about=REFUSED)
+    health = {
+        "200": _response(answers["healthz"], Format.JSON),
+        "503": _response(answers["healthz"], Format.JSON, about=UNREAD),
     }
-    texts = {name: {"type": "string"} for name in ("message", "hint")}
-    type_ = {"type": ["string", "null"], "description": "Error of the readers, if it is theirs."}
-    error = {"type": "object", "properties": {"type": type_, **texts}}
-    schemas = {"Refusal": {"type": "object", "properties": {"error": error}}}
-    paths = {
-        route.path: {
-            "get": {
-                "summary": route.about,
-                "operationId": route.answer.__name__,
-                "parameters": list(_parameters(route)),
-                "responses": {"200": _response(*route.formats), "4XX": refusal},
-            }
-        }
-        for route in ROUTES
+    paths: dict[str, Any] = {
+        "/metrics": _operation(
+            "metrics", METRICS, {"200": _response({}, Format.TEXT), "4XX": refusal}
+        ),
+        "/healthz": _operation("healthz", HEALTH, health),
     }
-    health = {"200": _response(Format.JSON), "503": _response(Format.JSON, about=UNREAD)}
-    for path, about, responses in (
-        ("/metrics", METRICS, {"200": _response(Format.TEXT), "4XX": refusal}),
-        ("/healthz", HEALTH, health),
-    ):
-        paths[path] = {"get": {"summary": about, "operationId": path[1:], "responses": responses}}
+    for route in ROUTES:
+        name = route.answer.__name__
+        responses = {"200": _response(answers[name], *route.formats), "4XX": refusal}
+        parameters = list(_parameters(route))
+        paths[route.path] = _operation(name, route.about, responses, parameters=parameters)
     said = {
         "openapi": "3.1.0",
         "info": {"title": "Sluice", "version": version(DISTRIBUTION), "description": ABOUT},
         "paths": paths,
         "components": {
-            "schemas": schemas,
+            "schemas": named,
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
         "security": [{"token": []}],
     }
     return Answer(to_json(said))
+
+
+def _operation(name: str, about: str, responses: Any, **more: Any) -> dict[str, Any]:
+    return {"get": {"summary": about, "operationId": name, "responses": responses, **more}}
 
 
 def page(asked: Question) -> Answer:
