@@ -146,7 +146,7 @@ class Server:
             for route in (*ROUTES, *PAGES, *DESCRIPTIONS, own)
         ]
         health = Address("/healthz", self._health)
-        handlers = {HTTPException: _refuse_address}
+        handlers = {HTTPException: lambda r, e: _refusal(e, is_page=_wants_page(r))}
         quiet = Middleware(Ending, of=self)
         return Starlette(routes=[*routes, health], exception_handlers=handlers, middleware=[quiet])
 
@@ -374,10 +374,6 @@ def _read_all(reads: "SimpleQueue[Callable[[], None]]") -> None:
 
 def _wants_page(request: Request) -> bool:
     return Format.HTML in request.headers.get("accept", "")
-
-
-def _refuse_address(request: Request, error: Exception) -> Response:
-    return _refusal(error, is_page=_wants_page(request))
 
 
 def _format(route: Route, chosen: str | None, accept: str) -> Format:

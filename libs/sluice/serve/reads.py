@@ -167,18 +167,15 @@ def at_versions(answer: Callable[[Question, Pinned], T]) -> Callable[[Question],
                 raise Refused.of(HTTPStatus.GONE, error, AGAIN) from None
             except (SnapshotExpired, FileNotFoundError):
                 if pinned.is_past:
-                    gone = SnapshotExpired(_gone(pinned))
+                    every = (f"version {v} of {t}" for t, v in pinned.versions.items())
+                    what = f"{', '.join(every)} can't be read any more: files were vacuumed"
+                    gone = SnapshotExpired(what)
                     raise Refused.of(HTTPStatus.GONE, gone, AGAIN) from None
                 if is_last:
                     raise
         raise AssertionError
 
     return handler
-
-
-def _gone(pinned: Pinned) -> str:
-    versions = ", ".join(f"version {v} of {t}" for t, v in pinned.versions.items())
-    return f"{versions} can't be read any more: files were vacuumed"
 
 
 def rows(asked: Question) -> Answer:
