@@ -18,6 +18,8 @@ from sluice.errors import HistoryLost, SluiceError, UsageError
 from sluice.language.names import Row
 from sluice.pages.elements import Chapter, Content, Field, Form, Listing, Page, Text, data
 from sluice.read.changelog import Changelog
+from sluice.read.ordered.rows import Rows
+from sluice.read.stored.scan import Touched
 from sluice.report.health import chapter
 from sluice.report.overview import overview, tables
 from sluice.report.publish import report_folder
@@ -46,7 +48,8 @@ from sluice.serve.questions import (
 from sluice.serve.reads import KEYS, NONE, TIMES, read_rows, reading_verbs
 
 ASKED = (KEY, FROM, TO, WHERE, ORDER, REVERSE, LIMIT)
-SHOWN, FIRST = 12, 50  # changes, and rows that a form asks for before it is filled in
+BATCHES, SHOWN = 3, 12  # whose changes are shown, and how many of each
+FIRST = 50  # rows that a form asks for before it is filled in
 TEXTS = {one.name: replace(one, type=str, many=True) for one in (*ASKED, CURSOR, COLUMNS)}
 HOW = Text(
     r"An empty field is not asked for. In a key, \ is the empty text, and \N is null.",
@@ -170,13 +173,16 @@ def _explained(asked: Question, rows: Sequence[Row], names: Sequence[str]) -> Li
 
 
 def _changes(asked: Question) -> list[Chapter]:
-    """Return the last changes of the newest version that changed rows, if they are kept."""
-    changelog = Changelog.open(asked.lake, asked.table.id)
+    """Return the first changes of the newest versions that changed rows, if they are kept."""
+    changelog, rows = Changelog.open(asked.lake, asked.table.id), list[Row]()
+    schema = changelog.schema()
     try:
-        commits = changelog.commits()[-1:]
-        rows = [r for c in commits for r in islice(changelog.rows(from_version=c.version), SHOWN)]
+        for commit in changelog.commits()[: -BATCHES - 1 : -1]:
+            feed = iter([changelog.feed(commit.version).select(schema.names)])
+            rows += islice(Rows(feed, schema, commit.version, Touched()), SHOWN)
     except HistoryLost:  # files are deleted in order: there are no older ones
-        return chapter("Newest changes", [Text(GONE, "line soft small")])
+        if not rows:
+            return chapter("Newest changes", [Text(GONE, "line soft small")])
     except SluiceError as error:
         return chapter(Text("Newest changes", "wrong"), [_say(asked, error)])
     return [Chapter("Newest changes", [data(rows, list(rows[0]))])] if rows else []
