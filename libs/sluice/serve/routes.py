@@ -7,28 +7,11 @@ from typing import Any
 from sluice.extras import DISTRIBUTION
 from sluice.pages.elements import Chapter, Content, Listing, Page, Text, html
 from sluice.serve import changes, reads, states
+from sluice.serve import questions as ask
 from sluice.serve.answers import CURSOR as NEXT
 from sluice.serve.answers import VERSION as SHOWN
 from sluice.serve.answers import Answer, Format, to_json
-from sluice.serve.questions import (
-    AS_OF,
-    COLUMNS,
-    CURSOR,
-    FORMAT,
-    FROM,
-    KEY,
-    LIMIT,
-    ORDER,
-    PARTITION,
-    REVERSE,
-    TO,
-    UNREAD,
-    VERSION,
-    WHERE,
-    Parameter,
-    Question,
-    Route,
-)
+from sluice.serve.questions import FORMAT, UNREAD, Parameter, Question, Route
 
 HTML = Format.HTML
 ROWS = (Format.JSON, Format.NDJSON, Format.CSV, Format.ARROW)
@@ -45,7 +28,12 @@ ABOUT = (
     r"A key's value \N is null; a value that begins with a backslash is written with one more. "
     "There are also /metrics, /healthz and, for people, the pages from / on."
 )
-WHICH_ROW = (KEY, PARTITION, Parameter("rows", "Rows to show of each table.", int), VERSION)
+WHICH_ROW = (
+    ask.KEY,
+    ask.PARTITION,
+    Parameter("rows", "Rows to show of each table.", int),
+    ask.VERSION,
+)
 WHEN = Parameter("when", "Column whose last change is meant.")
 
 ROUTES = (
@@ -60,21 +48,21 @@ ROUTES = (
         "Rows by key, by a range of keys or times, or all of them in order.",
         reads.rows,
         (
-            KEY,
-            FROM,
-            TO,
+            ask.KEY,
+            ask.FROM,
+            ask.TO,
             Parameter("key_from", "First value of each key column.", many=True),
             Parameter("key_to", "Last value of each key column.", many=True),
             Parameter("overlapping", "Windows that overlap the times.", bool),
-            ORDER,
+            ask.ORDER,
             Parameter("backward_iteration", "Let a range from late to early be reversed.", bool),
-            REVERSE,
-            WHERE,
-            COLUMNS,
-            LIMIT,
-            CURSOR,
-            VERSION,
-            AS_OF,
+            ask.REVERSE,
+            ask.WHERE,
+            ask.COLUMNS,
+            ask.LIMIT,
+            ask.CURSOR,
+            ask.VERSION,
+            ask.AS_OF,
         ),
         ROWS,
     ),
@@ -82,12 +70,15 @@ ROUTES = (
         f"{TABLE}/top",
         "Rankings: of one partition rank by rank, or of all partitions.",
         reads.top,
-        (PARTITION, VERSION, AS_OF),
+        (ask.PARTITION, ask.VERSION, ask.AS_OF),
         ROWS,
     ),
-    Route(f"{TABLE}/count", "Number of rows.", reads.count, (VERSION, AS_OF)),
+    Route(f"{TABLE}/count", "Number of rows.", reads.count, (ask.VERSION, ask.AS_OF)),
     Route(
-        f"{TABLE}/at", "Version, columns and rows, now or at a time.", reads.at, (VERSION, AS_OF)
+        f"{TABLE}/at",
+        "Version, columns and rows, now or at a time.",
+        reads.at,
+        (ask.VERSION, ask.AS_OF),
     ),
     Route(
         f"{TABLE}/changes",
@@ -97,9 +88,9 @@ ROUTES = (
             Parameter("from_version", "First version.", int),
             Parameter("to_version", "Last version; not of events.", int),
             Parameter("run", "Only what this run changed."),
-            COLUMNS,
-            LIMIT,
-            CURSOR,
+            ask.COLUMNS,
+            ask.LIMIT,
+            ask.CURSOR,
         ),
         (*ROWS, Format.EVENTS),
     ),
