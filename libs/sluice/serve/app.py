@@ -131,9 +131,7 @@ class Server:
 
     def __post_init__(self) -> None:
         self._reads = SimpleQueue[Callable[[], None]]()  # an executor takes several times as long
-        for _ in range(self.threads):
-            Thread(target=_read_all, args=(self._reads,), name="read", daemon=True).start()
-        self._waiting = self._streams = 0
+        self._started = self._busy = self._waiting = self._streams = 0
         self.is_ending = False
         self._answered = Counter[tuple[str, int]]()
         self._seconds = defaultdict[str, float](float)
@@ -197,14 +195,17 @@ class Server:
         self._waiting += 1
         answered = self._begin(read, waited=1)
         loop, late = asyncio.get_running_loop(), took_long(self.limits)
-        limit = loop.call_later(self.limits.seconds, self._end, answered, None, late)
+        limit = loop.call_later(self.limits.seconds, _hand_over, answered, None, late)
         try:
             return await answered
         finally:
             limit.cancel()
 
     def _begin(self, read: Callable[[], T], waited: int = 0) -> "asyncio.Future[T]":
-        """Have a thread read. `waited`: the requests that then wait no more."""
+        """Have a thread read, a new one only if all are busy: each keeps some memory.
+
+        `waited`: the requests that then wait no more.
+        """
         loop = asyncio.get_running_loop()
         answered: asyncio.Future[T] = loop.create_future()
 
@@ -217,16 +218,19 @@ class Server:
             with suppress(RuntimeError):  # of a loop that has ended: nobody waits any more
                 loop.call_soon_threadsafe(self._end, answered, found, wrong, waited)
 
+        self._busy += 1
+        if self._started < min(self._busy, self.threads):
+            self._started += 1
+            Thread(target=_read_all, args=(self._reads,), name="read", daemon=True).start()
         self._reads.put(work)
         return answered
 
     def _end(
-        self, answered: "asyncio.Future[Any]", found: Any, wrong: Exception | None, waited: int = 0
+        self, answered: "asyncio.Future[Any]", found: Any, wrong: Exception | None, waited: int
     ) -> None:
-        """Hand over what a read found, if somebody still waits for it."""
+        self._busy -= 1
         self._waiting -= waited
-        if not answered.done():
-            answered.set_exception(wrong) if wrong else answered.set_result(found)
+        _hand_over(answered, found, wrong)
 
     async def _stream(self, asked: Callable[[], Question], last: str | None) -> Response:
         if self._streams >= self.limits.streams:
@@ -364,6 +368,12 @@ class Listener(uvicorn.Server):
     async def shutdown(self, sockets: list[socket] | None = None) -> None:
         self.of.is_ending = True
         await super().shutdown(sockets)
+
+
+def _hand_over(answered: "asyncio.Future[Any]", found: Any, wrong: Exception | None) -> None:
+    """Hand over what a read found, if somebody still waits for it."""
+    if not answered.done():
+        answered.set_exception(wrong) if wrong else answered.set_result(found)
 
 
 def _read_all(reads: "SimpleQueue[Callable[[], None]]") -> None:
