@@ -113,8 +113,11 @@ PAIRS = {
         "SELECT state, cust, sum(amount) AS total FROM orders GROUP BY ROLLUP(state, cust)",
     ),
     "grouping_sets": (
-        "o.groupingSets([['state'], []], 'state', 'cust').agg(F.sum('amount').alias('t'))",
-        ("SELECT state, cust, sum(amount) AS t FROM orders GROUP BY GROUPING SETS ((state), ())"),
+        "o.groupingSets([['state', 'cust'], ['cust']], 'state', 'cust').agg(F.max('id'))",
+        (
+            "SELECT state, cust, max(id) AS max_id FROM orders"
+            " GROUP BY GROUPING SETS ((state, cust), (cust))"
+        ),
     ),
     "filled_by_type": (
         "o.select('id', 'state', 'price').fillna(0)",

@@ -284,8 +284,11 @@ class Plans:
                 arg, made, trees = "cube", exp.Cube, [key.tree.copy() for key in keys]
             case _:
                 find = Expressions(rows.find).tree
-                sets = [map(find, one.grouping_set) for one in plan.grouping_sets]
-                trees = [exp.Tuple(expressions=[*one]) for one in sets]
+                sets = [[*map(find, one.grouping_set)] for one in plan.grouping_sets]
+                used = {tree.sql() for one in sets for tree in one}
+                if not {key.tree.sql() for key in keys} <= used:
+                    raise NotTranslated("groupingSets with a column that no set has")
+                trees = [exp.Tuple(expressions=one) for one in sets]
                 arg, made = "grouping_sets", exp.GroupingSets
         found = replace(rows, columns=(*keys, *columns), order=())
         query = found.query
