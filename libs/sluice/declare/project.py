@@ -181,6 +181,11 @@ class Project(Model):
         named, shown = self.written.get(table.id, {}), self.declaration(table).as_written()
         return {key: named.get(key, value) for key, value in shown.items()}
 
+    def shown_definition(self, table: Table) -> dict[str, Any]:
+        """Return the definition without places that rows come from, and options for reading."""
+        apart = self.declaration(table).PLACES
+        return {key: value for key, value in self.definition(table).items() if key not in apart}
+
     def hide(self, text: str, given: str = "") -> str:
         """Return a message as any reader may see it; `given`: their own text, of which all stays.
 
