@@ -31,7 +31,7 @@ class FileSearch:
     file, if limited.
 
     A row matches if all its values are among those of one of `wanted`, and one is within `span`,
-    whose column is among those read. A column that a file lacks is null in it.
+    whose column is in the files and is read. A column that a file lacks is null in it.
     """
 
     folder: str
