@@ -52,8 +52,9 @@ class OverBatch(Batch[OverRows]):
 
     @classmethod
     def way(cls, plan: BatchPlan, lake: LakeLayout) -> Way:
-        reach = cast(OverRows, plan.node.operator).reach
-        return (Strategy.RECOMPUTE, reach.text) if reach else super().way(plan, lake)
+        if cast(OverRows, plan.node.operator).reach is None:
+            return super().way(plan, lake)
+        return Strategy.RECOMPUTE, "rows whose frames reach changed rows are computed"
 
     @classmethod
     def rereads(cls, context: Context, plan: BatchPlan) -> tuple[Reread, ...]:
@@ -69,26 +70,36 @@ class OverBatch(Batch[OverRows]):
         operator, source, limits = self.operator, self.operator.source, self.context.limits
         if operator.reach is None or not (self._input.is_large and self._input.may_search):
             return None
-        carried, key = carried_columns(operator.view, source), list(source.key)
-        used = tuple(dict.fromkeys((*operator.group, operator.reach.column, *key)))
+        order = Order(operator.spec.order_by[0], operator.reach.column)
+        ends = order.ends(self._input)
+        room = self._room(operator.reach, order, *ends) if ends else None
+        if ends is None or room is None:
+            return None
+        used = tuple(dict.fromkeys((*operator.group, order.column, *source.key)))
         rows = operator.prepare(source.id, changes[source.id]).select(*names(used))
         changed = Here.of(rows.limit(limits.handed_rows + 1))
-        near = self._find_near(operator.reach, changed.table)
-        if near is None:
+        if changed.count() > limits.handed_rows:
             return None
-        keys = [near.table.select(key), changed.table.select(key)]
-        assert self.plan.before is not None
-        view = SearchedVersion(self.plan.uri, self.plan.before.version, limits)
-        every = pa.concat_tables(keys)
-        held = view.rows([{out: every[column] for out, column in carried.items()}])
+        near = self._find_near(order, changed.table, room, *ends)
+        return None if near is None else self._compare(near, changed)
+
+    def _compare(self, near: Here, changed: Here) -> BatchResult | None:
+        """Compare the results of rows with the view's of the same keys; None if these are many."""
+        operator, before, key = self.operator, self.plan.before, list(self.operator.source.key)
+        carried = carried_columns(operator.view, operator.source)
+        assert before is not None
+        view = SearchedVersion(self.plan.uri, before.version, self.context.limits)
+        keys = pa.concat_tables([near.table.select(key), changed.table.select(key)])
+        held = view.rows([{out: keys[column] for out, column in carried.items()}])
         if held is None:
             return None
         current = handed_over(self.session, view.uri, view.version, held)
-        keys[0] = near.where(is_true(AFFECTED)).table.select(key)
-        touched = pa.concat_tables(keys).group_by(key).aggregate([]).select(key)
+        affected = near.where(is_true(AFFECTED)).table.select(key)
+        keys = pa.concat_tables([affected, changed.table.select(key)])
+        keys = keys.group_by(key).aggregate([]).select(key).rename_columns(list(carried))
         types = [StructField(out, changed.types[c].dataType) for out, c in carried.items()]
-        these = hand(self.session, touched.rename_columns(list(carried)), StructType(types))
-        old, new = within(current, these, operator.key), operator.go_on(near.rows, current)
+        old = within(current, hand(self.session, keys, StructType(types)), operator.key)
+        new = operator.go_on(near.rows, current)
         return BatchResult(diff(old, new, operator.key, ignore=self.plan.node.ignored))
 
     @cached_property
@@ -97,16 +108,14 @@ class OverBatch(Batch[OverRows]):
         uri, version = self.context.lake.uri(id_), self.plan.pins[id_].version
         return SearchedVersion(uri, version, self.context.limits, self.operator.columns(id_))
 
-    def _find_near(self, reach: Reach, changed: pa.Table) -> Here | None:
+    def _find_near(
+        self, order: "Order", changed: pa.Table, room: int, start: int, end: int
+    ) -> Here | None:
         """Return the prepared rows that frames reach, marked; None if they may not be found."""
-        order = Order(self.operator.spec.order_by[0], reach.column)
-        ends = order.ends(self._input)
-        room = self._room(reach, order, *ends) if ends else None
-        if room is None or ends is None or changed.num_rows > self.context.limits.handed_rows:
-            return None
-        (ids,) = self._number_groups(changed)
+        (ids,), reach = self._number_groups(changed), self.operator.reach
+        assert reach is not None
         touched = Touched.of(reach, ids, order.places(changed))
-        split = touched.split(min(sum(reach.distances) + room, WIDEST), *ends)
+        split = touched.split(min(sum(reach.distances) + room, WIDEST), start, end)
         read = [self._read(order, changed.filter(some[ids]), *at) for some, *at in split]
         while pages := [page for page in read if page is not None]:
             if len(pages) < len(read):
@@ -134,14 +143,18 @@ class OverBatch(Batch[OverRows]):
         files = active_files(table).sort_by([("size_bytes", "descending")])
         largest = rows_of_files(table, source.uri, lambda path: path == files["path"][0].as_py())
         pages = largest.to_batches(columns=[*groups, order.column])
-        some = pa.Table.from_batches([next(page for page in pages if page.num_rows)])
+        page = next((page for page in pages if page.num_rows), None)
+        if page is None:
+            return None
+        some = pa.Table.from_batches([page])
         places = order.places(some)
         known = places[abs(places) < END]
+        span = int(known.max(initial=start)) - int(known.min(initial=end))
         count = some.group_by(groups).aggregate([]).num_rows
         total = size_of(table).rows or some.num_rows
-        step = max(np.ptp(known) / some.num_rows if len(known) else 0, (end - start) / total)
-        is_long = end - start > step * count * max(LEAST_ROWS, ROOM * rows)
-        return math.ceil(ROOM * rows * step * count) if is_long else None
+        step = max(span / some.num_rows, (end - start) / total) * count
+        is_long = end - start > step * max(LEAST_ROWS, ROOM * rows)
+        return math.ceil(ROOM * rows * step) if is_long else None
 
     def _read(self, order: "Order", of: pa.Table, floor: int, ceiling: int) -> Here | None:
         """Return prepared rows of these partitions between two places; None if they are many."""

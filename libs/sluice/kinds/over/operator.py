@@ -169,12 +169,6 @@ class Reach:
     distances: tuple[int, int]
     runs: Mapping[str, tuple[str, str]]
 
-    @property
-    def text(self) -> str:
-        """The same in words."""
-        end = ", and those after them" if self.runs else ""
-        return f"rows whose frames reach changed rows are computed{end}"
-
 
 def reach_of(operator: OverRows) -> Reach | None:
     """Return how far results of a view reach; None if one reads a whole partition."""
