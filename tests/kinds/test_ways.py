@@ -8,6 +8,7 @@ from tests.kinds.cogroup.cases import CASES as COGROUPS
 from tests.kinds.join.cases import CASES as JOINS
 from tests.kinds.join.cases_within import CASES as WITHIN
 from tests.kinds.lookup.cases import CASES as LOOKUPS
+from tests.kinds.over.cases import CASES as OVERS
 from tests.kinds.select.cases import CASES as SELECTS
 from tests.kinds.topk.cases import CASES as RANKINGS
 from tests.kinds.ways import CONSTANTS, MARKED, NARROWED, WAYS
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 KINDS = [
     case
-    for cases in (RANKINGS, COGROUPS, LOOKUPS, STORES, SOURCES, JOINS, WITHIN, SELECTS)
+    for cases in (RANKINGS, COGROUPS, LOOKUPS, STORES, SOURCES, JOINS, WITHIN, SELECTS, OVERS)
     for case in cases
     if case.by_ways
 ]

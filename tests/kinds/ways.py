@@ -31,6 +31,8 @@ CONSTANTS = {
     "sluice.kinds.join.batch.MULTIPLIED_ROWS": 0,
     "sluice.kinds.lookup.facts.CHANGED_SHARE": 0,
     "sluice.kinds.lookup.facts.BROADCAST_SHARE": 0,
+    "sluice.kinds.over.near.LEAST_ROWS": 0,
+    "sluice.kinds.over.near.ROOM": 1,
     "sluice.kinds.topk.batch.FULL_BYTES": NONE,
     "sluice.kinds.topk.batch.FULL_SHARE": NONE,
     "sluice.kinds.window_store.batch.StoreKept.slice_files": 2,

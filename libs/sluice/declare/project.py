@@ -36,7 +36,7 @@ from sluice.errors import ConfigError
 from sluice.language.interval import Interval, IntervalError, Schedule, parse_time, zone
 from sluice.language.model import Model
 from sluice.language.names import check_table_name, listing, unknown
-from sluice.limits import Limits
+from sluice.limits import Limits, machine_memory
 
 
 def check_modules(
@@ -155,7 +155,7 @@ class Project(Model):
     pipelines: dict[str, Pipeline] = Field(default_factory=dict)
     root: Path = Path()
     graph: Graph = Graph()
-    limits: Limits = Limits()
+    limits: Limits = Field(default_factory=lambda: Limits.of_machine(machine_memory()))
     environment: str = ""
     written: dict[str, dict[str, Any]] = Field(default_factory=dict)
     values: dict[str, str] = Field(default_factory=dict, repr=False)

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
+from sluice.delta.reading.found import Span
 from sluice.delta.reading.searched_version import SearchedVersion
 from sluice.limits import Limits
 
@@ -66,13 +67,27 @@ def among(row: dict[str, Any], wanted: dict[str, list[Any]]) -> bool:
     return all(row[name] in values for name, values in wanted.items())
 
 
-def searched(uri: str, wanted: list[dict[str, list[Any]]]) -> pa.Table:
+def within(row: dict[str, Any], span: Span) -> bool:
+    value, least, most = row[span.column], span.least.as_py(), span.most.as_py()
+    if value is None:
+        return span.nulls
+    return (least is None or least <= value) and (most is None or value <= most)
+
+
+def a_span(chance: random.Random) -> Span:
+    """Some bounds of a column with an order; null is none."""
+    name = chance.choice(["small", "big", "day", "at"])
+    least, most = (pa.scalar(a_row(chance)[name], SCHEMA.field(name).type) for _ in range(2))
+    return Span(name, least, most, chance.random() < 0.5)
+
+
+def searched(uri: str, wanted: list[dict[str, list[Any]]], span: Span | None = None) -> pa.Table:
     searched = SearchedVersion(uri, DeltaTable(uri).version(), Limits())
     values = [
         {n: pa.chunked_array([pa.array(v, SCHEMA.field(n).type)]) for n, v in one.items()}
         for one in wanted
     ]
-    found = searched.rows(values)
+    found = searched.rows(values, span)
     assert found is not None
     return found
 

@@ -15,7 +15,16 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
-from tests.delta.reading.searched import COMPARED, a_row, among, searched, shown, written
+from tests.delta.reading.searched import (
+    COMPARED,
+    a_row,
+    a_span,
+    among,
+    searched,
+    shown,
+    within,
+    written,
+)
 from tests.delta.tables import ID_AND_V, LARGE, Small
 from tests.support.indexing import index_all
 
@@ -61,8 +70,11 @@ def test_rows_are_those_of_a_search(
             for _ in range(chance.randrange(1, 3))
         ]
         matching = [row for row in rows if any(among(row, one) for one in wanted)]
+        span = a_span(chance)
+        nearer = [row for row in matching if within(row, span)]
         for _ in range(3):  # searched, indexed, looked up
             assert shown(searched(uri, wanted).to_pylist()) == shown(matching)
+            assert shown(searched(uri, wanted, span).to_pylist()) == shown(nearer)
         found += len(matching)
     assert opened() > found
 

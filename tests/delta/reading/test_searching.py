@@ -15,9 +15,11 @@ from tests.delta.reading.searched import (
     COMPARED,
     ROWS,
     a_row,
+    a_span,
     among,
     searched,
     shown,
+    within,
     written,
 )
 
@@ -48,6 +50,23 @@ def test_the_rows_are_those_with_the_values(
         assert shown(searched(uri, wanted).to_pylist()) == shown(matching)
         found += len(matching)
     assert found > 100
+
+
+@pytest.mark.parametrize("by", ["polars", "arrow"])
+def test_the_rows_are_those_within_a_span(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    chance, found = random.Random(by), 0
+    uri = written(tmp_path, chance, ())
+    rows = DeltaTable(uri).to_pyarrow_table().to_pylist()
+    if by == "arrow":
+        monkeypatch.setattr(pl, "collect_all", Mock(side_effect=SchemaError("other types")))
+    for _ in range(40):
+        span, wanted = a_span(chance), [{"is_on": [True, None]}, {"small": [1, 3]}]
+        matching = [r for r in rows if within(r, span) and any(among(r, one) for one in wanted)]
+        assert shown(searched(uri, wanted, span).to_pylist()) == shown(matching)
+        found += len(matching)
+    assert found > 500
 
 
 def test_marked_rows_are_not_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ The commit marks those that the batch changes, and its feed shows their values, 
 search.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,6 +20,29 @@ FOUND_BYTES = 32_000_000  # of Arrow
 Pages = Iterable[tuple[Path, pa.Table]]  # rows by file, with their numbers
 COMPARED_ROWS = 50_000  # at a time
 Of = TypeVar("Of")
+
+
+@dataclass(frozen=True)
+class Span:
+    """The least and the greatest wanted value of a column, null for no bound; and nulls, or not."""
+
+    column: str
+    least: pa.Scalar
+    most: pa.Scalar
+    nulls: bool
+
+    def test(self, column: Any, is_known: Any, value: Callable[[pa.Scalar], Any]) -> Any:
+        """Return the condition that a row's value is wanted, as Arrow's or polars' expression."""
+        if self.least.is_valid:
+            is_known &= column >= value(self.least)
+        if self.most.is_valid:
+            is_known &= column <= value(self.most)
+        return is_known | column.is_null() if self.nulls else is_known
+
+    @property
+    def in_arrow(self) -> pc.Expression:
+        column = pc.field(self.column)
+        return self.test(column, column.is_valid(), lambda one: one)
 
 
 class TypeMismatch(Exception):

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from polars.exceptions import PolarsError
 
-from sluice.delta.reading.found import ROW, File, TypeMismatch, WantedValues
+from sluice.delta.reading.found import ROW, File, Span, TypeMismatch, WantedValues
 
 FILES = 16  # scanned at a time
 TOGETHER_BYTES = 128_000_000  # of them; all of their rows may be found
@@ -25,6 +25,7 @@ def scan(
     stored: pa.Schema,
     columns: Sequence[str],
     most: int | None,
+    span: Span | None = None,
 ) -> Iterator[tuple[File, pa.Table]]:
     """Yield the rows of each file that have some of the wanted values, with their numbers as ROW.
 
@@ -43,6 +44,9 @@ def scan(
             near = [t for t, one in zip(tests, wanted, strict=True) if file.may_have(one)]
             each = ([t for n, t in one.items() if n not in file.constants] for one in near)
             condition = reduce(or_, (reduce(and_, one, pl.lit(value=True)) for one in each))
+            if span and span.column not in file.constants:
+                column = pl.col(span.column)
+                condition &= span.test(column, column.is_not_null(), lambda one: one.as_py())
             rows = _rows(file, types).filter(condition)
             rows = rows if most is None else rows.head(most + file.lost)
             known = (pl.lit(v, types[n]).alias(n) for n, v in file.constants.items())

@@ -22,7 +22,7 @@ from pyspark.sql.types import StructType
 from sluice.delta.log.files import FeedSize, active_files, size_of
 from sluice.delta.log.opened import open_version
 from sluice.delta.places.folders import local_path
-from sluice.delta.reading.found import FoundRows, TypeMismatch, WantedValues, keep
+from sluice.delta.reading.found import FoundRows, Span, TypeMismatch, WantedValues, keep
 from sluice.delta.reading.live import rows_of_files
 from sluice.delta.reading.local import arrow_schema, is_bare, plain, types_of
 from sluice.delta.reading.searching import FileSearch, files_of
@@ -92,14 +92,14 @@ class SearchedVersion:
         """Bytes of its files."""
         return size_of(self._table).bytes
 
-    def rows(self, wanted: Iterable[WantedValues]) -> pa.Table | None:
-        """Return the rows whose values all match one of `wanted`.
+    def rows(self, wanted: Iterable[WantedValues], span: Span | None = None) -> pa.Table | None:
+        """Return the rows whose values all match one of `wanted`, and are within `span`.
 
         None if they can't be determined, or are too many.
         """
         if not self.may_search:
             return None
-        return self.few(wanted, self.limits.handed_rows)
+        return self.few(wanted, self.limits.handed_rows, span)
 
     def near(self, wanted: Iterable[WantedValues]) -> FeedSize | None:
         """Return the size of the files that may hold such rows; None if values can't be compared.
@@ -109,7 +109,9 @@ class SearchedVersion:
         known = _all_exact(self._schema, wanted)
         return None if known is None else size_of(self._table, files_far(self._table, known))
 
-    def few(self, wanted: Iterable[WantedValues], most: int) -> pa.Table | None:
+    def few(
+        self, wanted: Iterable[WantedValues], most: int, span: Span | None = None
+    ) -> pa.Table | None:
         """Return rows like `rows`, of a table that may be searched; None if more than `most`."""
         schema = self._schema
         known = _all_exact(schema, wanted)
@@ -123,19 +125,21 @@ class SearchedVersion:
             far = files_far(self._table, known)
             files = files_of(self._table, folder, far)
             parts = self._table.metadata().partition_columns
-            search = FileSearch(folder, schema, known, parts, most + 1)
+            search = FileSearch(folder, schema, known, parts, most + 1, span)
             with suppress(TypeMismatch):
                 pages: dict[Path, pa.Table] = {}
                 found = search.rows(files, chosen.names)
                 rows = _join_pages((pages.setdefault(*one) for one in found), chosen, most)
-                if rows is not None and not self.columns and len(known) == 1:
+                if rows is not None and not self.columns and len(known) == 1 and not span:
                     keep(self.uri, self.version, FoundRows(known[0], pages))
                 return rows
         if self.bytes > self.limits.scanned_bytes:
             return None
-        return _join_pages(self._scan(known, chosen.names), chosen, most)
+        return _join_pages(self._scan(known, chosen.names, span), chosen, most)
 
-    def _scan(self, wanted: Sequence[WantedValues], columns: Sequence[str]) -> Iterator[pa.Table]:
+    def _scan(
+        self, wanted: Sequence[WantedValues], columns: Sequence[str], span: Span | None
+    ) -> Iterator[pa.Table]:
         """Yield the wanted rows, found by Arrow in the files that may hold some.
 
         Texts are not compared in the scan: files of delta-rs have them in another type.
@@ -144,7 +148,8 @@ class SearchedVersion:
         near = [{n: v for n, v in values.items() if n not in texts} for values in wanted]
         far = files_far(self._table, wanted)
         files = rows_of_files(self._table, self.uri, lambda path: path not in far, self._schema)
-        for batch in files.to_batches(columns=columns, filter=_any_of(near)):
+        test = _any_of(near) & span.in_arrow if span else _any_of(near)
+        for batch in files.to_batches(columns=columns, filter=test):
             if batch.num_rows:
                 yield plain(pa.Table.from_batches([batch])).filter(_any_of(wanted))
 

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 
 from sluice.delta.log.files import active_files, file_name, kept_rows
-from sluice.delta.reading.found import ROW, File, WantedValues, gather
+from sluice.delta.reading.found import ROW, File, Span, WantedValues, gather
 from sluice.delta.reading.row_index import Codes, TableIndex, Unusable, codes_of
 
 WORTH_BYTES, AT_ONCE_BYTES = 8_000_000, 256_000_000  # of files that one search indexes
@@ -30,8 +30,8 @@ class FileSearch:
     """Columns of files in a table's folder, the wanted values, and the largest number of rows per
     file, if limited.
 
-    A row matches if all its values are among those of one of `wanted`. A column that a file lacks
-    is null in it.
+    A row matches if all its values are among those of one of `wanted`, and one is within `span`,
+    whose column is in the files and is read. A column that a file lacks is null in it.
     """
 
     folder: str
@@ -39,6 +39,7 @@ class FileSearch:
     wanted: Sequence[WantedValues]
     parts: Collection[str] = ()
     most: int | None = None
+    span: Span | None = None
 
     def rows(
         self, files: Sequence[File], columns: Sequence[str]
@@ -54,7 +55,7 @@ class FileSearch:
         if left:
             from sluice.delta.reading.scanning import scan  # imports polars, which takes a moment
 
-            for file, rows in scan(left, self.wanted, self.stored, columns, self.most):
+            for file, rows in scan(left, self.wanted, self.stored, columns, self.most, self.span):
                 yield file.path, drop_lost(rows, file.kept)
 
     def _look_up(
@@ -115,7 +116,9 @@ class FileSearch:
             wanted = page.select([*columns, ROW])
             mask = is_wanted.slice(at, page.num_rows)
             at += page.num_rows
-            yield file.path, drop_lost(wanted.filter(mask), file.kept)
+            some = wanted.filter(mask)
+            some = some.filter(self.span.in_arrow) if self.span else some
+            yield file.path, drop_lost(some, file.kept)
 
     def _index(self, files: Sequence[File]) -> bool:
         """Index files if the table was searched before; True if some are."""

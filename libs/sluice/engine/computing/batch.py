@@ -210,7 +210,7 @@ class Batch(Generic[Op_co]):
         changes = self.changes()
         if self.plan.strategy == Strategy.ROW_WISE:
             return self._row_wise(changes)
-        return self._recompute_groups(changes)
+        return self.recompute_groups(changes)
 
     def recompute_table(self, rows: DataFrame) -> DataFrame:
         """Return the rows that a table holding `rows` should hold."""
@@ -344,7 +344,7 @@ class Batch(Generic[Op_co]):
         old = self.living(operator.combine(gone, {}))
         return BatchResult(diff(old, new, operator.key))
 
-    def _recompute_groups(self, changes: InputRows) -> BatchResult:
+    def recompute_groups(self, changes: InputRows) -> BatchResult:
         """Compute the touched groups from every input."""
         operator, snapshots = self.operator, self.snapshots()
         touched = self.find_touched(changes, snapshots)

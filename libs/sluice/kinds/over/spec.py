@@ -28,8 +28,8 @@ ORDERED, WHOLE = "w", "p"
 SO_FAR = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
 
 # Lengths of interval units, to compare two bounds.
-_SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}
-_UNITS = {**_SECONDS, "month": 2_629_746, "year": 31_556_952}
+SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}
+_UNITS = {**SECONDS, "month": 2_629_746, "year": 31_556_952}
 
 RANKS = {
     **dict.fromkeys(("row_number", "rank", "dense_rank", "ntile"), "INT"),
