@@ -215,6 +215,8 @@ class Server:
                 found = read()
             except Exception as error:  # noqa: BLE001  # of a read: who waits for it gets it
                 wrong = error
+            except BaseException as error:  # noqa: BLE001  # a panic of a library
+                wrong = SystemError(repr(error))
             with suppress(RuntimeError):  # of a loop that has ended: nobody waits any more
                 loop.call_soon_threadsafe(self._end, answered, found, wrong, waited)
 
