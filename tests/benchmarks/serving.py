@@ -3,19 +3,22 @@
 python -m tests.benchmarks.serving [--rows 1000000] [--tops 100000] [--requests 300] [--folder F]
 
 A window store and a top-k are written as upkeep leaves them. A server process answers; another one
-asks, over connections that it keeps. Times include the client's. The lake is kept and used again.
+asks, over connections that it keeps. Times include the client's, which takes as much CPU as the
+server; `wrk`, where it is installed, takes little. The lake is kept and used again.
 """
 
 import argparse
 import http.client
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -147,6 +150,29 @@ def timed(port: int, paths: list[str], threads: int = 1) -> dict[str, float]:
     return {name: round(value, 2) for name, value in found.items()}
 
 
+LUA = """
+local paths, n = {}, 0
+for path in io.lines("%s") do paths[#paths + 1] = path end
+request = function() n = n + 1; return wrk.format("GET", paths[n %% #paths + 1]) end
+"""
+
+
+def by_wrk(port: int, paths: list[str], seconds: int = 5) -> float | None:
+    """Requests a second of `wrk`, over four connections; None where it is not installed."""
+    if not shutil.which("wrk"):
+        return None
+    with TemporaryDirectory() as folder:
+        asked, script = Path(folder, "paths"), Path(folder, "ask.lua")
+        asked.write_text("\n".join(paths))
+        script.write_text(LUA % asked)
+        command = ["wrk", "-t1", "-c4", f"-d{seconds}", "-s", str(script)]
+        done = subprocess.run(
+            [*command, f"http://localhost:{port}"], capture_output=True, text=True, check=True
+        )
+    assert "Non-2xx" not in done.stdout, done.stdout
+    return float(done.stdout.partition("Requests/sec:")[2].split()[0])
+
+
 def arrow(port: int, megabytes: float = 100) -> dict[str, float]:
     """Megabytes a second of Arrow pages, in key order and in none."""
     found = {}
@@ -234,6 +260,8 @@ def show(given: argparse.Namespace, port: int, process: psutil.Process, project:
         together = timed(port, paths, threads=4)["requests/s"]
         cpu = round((sum(process.cpu_times()[:2]) - before) * 1e3 / (2 * len(paths)), 2)
         found[name] = alone | {"together": together, "cpu_ms": cpu}
+        if "DuckDB" not in name:
+            found[name]["by wrk"] = by_wrk(port, paths)
         table.add_row(name, *(str(value) for value in (*alone.values(), together, cpu)))
     found |= {"ms until a version is seen": seen_after(port, project)} | arrow(port)
     found |= {"MB of memory": round(process.memory_info().rss / 1e6)}
