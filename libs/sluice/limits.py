@@ -5,10 +5,23 @@ project passes them from loading to all that ask. Tests pass smaller ones, so th
 the paths of large data.
 """
 
+import os
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Self
 
 WHOLE = 4  # times the memory that a batch takes for each byte of its files
+MEMORY = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+
+def machine_memory() -> int:
+    """Return the bytes of memory of this machine, or of the container that it is."""
+    most = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for file in MEMORY:
+        with suppress(OSError, ValueError):
+            most = min(most, int(Path(file).read_text(encoding="ascii")))
+    return most
 
 
 @dataclass(frozen=True)
@@ -67,6 +80,13 @@ class Limits:
 
     piece_bytes: int = 32_000_000
     """Files, or parts of them, that one commit of upkeep reads and writes; more take several."""
+
+    @classmethod
+    def of_machine(cls, memory: int) -> Self:
+        """Return the limits with so many bytes of memory: four times as much from 24 GB on."""
+        times = min(max(memory / 6_000_000_000, 1.0), 4.0)
+        here, held = int(cls.computed_here_bytes * times), int(cls.held_bytes * times)
+        return cls(computed_here_bytes=here, held_bytes=held)
 
     @property
     def delivered_bytes(self) -> int:

@@ -200,7 +200,7 @@ def test_a_broken_table_is_dropped_and_named_when_another_is(project: Here) -> N
     for commit in log.iterdir():
         commit.write_text("{")
     refused = project.sluice("drop", "query")
-    assert (refused.code, "can't be read, so its inputs" in refused.err) == (5, True)
+    assert (refused.code, "the log of trips.worst can't be read" in refused.err) == (5, True)
     project.complete("drop", "worst")
     project.complete("drop", "query")
 

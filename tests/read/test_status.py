@@ -1,6 +1,7 @@
 """How far behind its inputs a table is, by the logs."""
 
 from dataclasses import replace
+from pathlib import Path
 from shutil import copytree, rmtree
 from time import perf_counter
 
@@ -229,3 +230,15 @@ def test_pending_takes_milliseconds(project):
         return perf_counter() - began
 
     assert any(seconds() < 1 for _ in range(5)), "also where the machine is busy at times"
+
+
+def test_a_table_whose_log_can_not_be_read_is_stopped_and_its_readers_show_their_rows(project):
+    totals = write_table(project, "totals", TOTALS, position(1))
+    leaders_over(project, totals)
+    Path(layout(project).uri("shop.totals"), "_delta_log", f"{0:020}.json").write_text("{")
+    after = {one.table: one for one in status(project)}
+    broken, leaders = after["shop.totals"], after["shop.leaders"]
+    assert (broken.state, broken.version) == ("stopped", None)
+    assert broken.problem.startswith("the log of shop.totals can't be read: ")
+    assert leaders.problem == broken.problem
+    assert (leaders.version, leaders.rows) == (0, 1)

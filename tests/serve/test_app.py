@@ -10,24 +10,27 @@ from collections import Counter
 from html import unescape
 from http.client import HTTPConnection
 from io import StringIO
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 from starlette.testclient import TestClient
 from tests.serve.conftest import SCHEMA, Visitor, deliver, event, server_of, serving
 from tests.support.landed import Landed, folder_of
 
 from sluice.cli.main import main
 from sluice.declare.project import load
+from sluice.delta.places.lake_layout import layout
 from sluice.operate.definitions.tables import drop
 from sluice.read.lake import Lake as Reader
+from sluice.report.publish import publish
 from sluice.serve import app, reads
 from sluice.serve.access import EVERYTHING
 from sluice.serve.answers import Format, Refused
-from sluice.serve.app import Served
+from sluice.serve.app import Listener, Served
 from sluice.serve.questions import Limits, Question
 
 EVENTS = "/v1/tables/events/rows"
@@ -314,6 +317,64 @@ def test_too_many_requests_are_refused(shop: Landed, monkeypatch: pytest.MonkeyP
     assert found.headers["Retry-After"] == "1"
 
 
+def test_answers_over_kept_connections_do_not_wait_for_an_acknowledgement(shop: Landed) -> None:
+    listener = Listener(server_of(shop.folder), port=0)
+    with socket.create_connection(("127.0.0.1", listener.bind())), listener._listening as listening:
+        accepted, _ = listening.accept()
+        with accepted:
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
+def test_arrow_says_its_length(visit: Visitor) -> None:
+    for query in ({}, {"key": "1"}, {"limit": "0"}, {"order": "none"}):
+        found = visit().get(EVENTS, params={"format": "arrow", **query})
+        assert int(found.headers["Content-Length"]) == len(found.content)
+        assert found.headers.get("Transfer-Encoding") is None
+
+
+def test_a_table_whose_log_is_damaged_hides_no_other(visit: Visitor, copy: Landed) -> None:
+    client, log = visit(of=copy), Path(copy.uri("sums"), "_delta_log")
+    before = client.get("/v1/tables/visits").json()
+    for commit in log.iterdir():
+        commit.write_text("garbage")
+    said = "the log of shop.sums can't be read: "
+    for path in ("/v1/tables", "/v1/status"):
+        found = {one["table"]: one for one in client.get(path).json()["tables"]}
+        assert found["shop.sums"]["state"] == "stopped"
+        assert found["shop.sums"]["problem"].startswith(said)
+        assert found["shop.visits"]["state"] == before["state"] == "up to date"
+        assert found["shop.visits"]["rows"] == before["rows"]
+    assert 'sluice_table_failed{table="shop.sums"} 1' in client.get("/metrics").text
+    for path in ("/", "/pipelines/shop", "/tables/sums"):
+        page = client.get(path, headers={"Accept": "text/html"})
+        assert page.status_code == 200
+        assert said in unescape(page.text)
+    assert client.get("/plan", headers={"Accept": "text/html"}).status_code == 200
+    for what in ("rows", "count", "at", "changes", "why?key=1&key=x"):
+        refused = client.get(f"/v1/tables/sums/{what}")
+        assert refused.status_code == 500
+        assert refused.json()["error"]["type"] == "DamagedLog"
+        assert refused.json()["error"]["message"].startswith(said)
+        assert str(copy.folder) not in refused.text
+
+
+def test_the_status_is_that_of_the_command(visit: Visitor, copy: Landed) -> None:
+    for name in ("shop.gusts", "news.clicks", "shop.best__9"):
+        write_deltalake(layout(copy.project).uri(name), pa.table({"a": [1]}))
+    command = ["status", "--json", "--config", str(copy.folder / "config")]
+    printed = [json.loads(line) for line in CliRunner().invoke(main, command).stdout.splitlines()]
+    said = visit(of=copy).get("/v1/status").json()["tables"]
+    shown = [{n: one[n] for n in ("table", "kind", "rows", "state")} for one in said]
+    assert shown == [{n: one[n] for n in ("table", "kind", "rows", "state")} for one in printed]
+    undeclared = [one["table"] for one in said if one["state"] == "undeclared"]
+    assert undeclared == ["news.clicks", "shop.gusts"]
+    assert [one["table"] for one in said if one["state"] == "left behind"] == ["shop.best__9"]
+    limited = visit(f"{'t' * 16} news", of=copy)
+    headers = {"Authorization": f"Bearer {'t' * 16}"}
+    said = limited.get("/v1/status", headers=headers).json()["tables"]
+    assert [one["table"] for one in said] == ["news.clicks"]
+
+
 def test_an_unforeseen_failure_shows_nothing(
     visit: Visitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -377,7 +438,9 @@ def test_declarations_that_cannot_be_read_are_reported(
     for path in ("/v1/status", "/"):
         assert told(open_to_all, path) == told(guarded, path, every) == (200, True)
         assert told(guarded, path, one) == (200, False)
-    assert told(guarded, "/tables/events", one) == (200, False)
+    publish(copy.project)
+    for path in ("/tables/events", "/plan", "/v1/docs", "/report/shop.events.html"):
+        assert told(guarded, path, one) == (200, False)
     assert "\nsluice_unread 1\n" in open_to_all.get("/metrics").text
     assert open_to_all.get("/v1/tables/events/rows?key=7").json()["rows"]
     file.write_text(sound)
@@ -401,7 +464,7 @@ def test_answers_are_described(visit: Visitor, here: Reader) -> None:
     assert {*rows["responses"]["200"]["headers"]} == {"Sluice-Version", "Sluice-Cursor"}
     changes = spec["paths"]["/v1/tables/{table}/changes"]["get"]["parameters"]
     assert ("Last-Event-ID", "header") in {(one["name"], one["in"]) for one in changes}
-    error = spec["components"]["schemas"]["Refusal"]["properties"]["error"]["properties"]
+    error = spec["components"]["schemas"]["Error"]["properties"]
     assert {*error} == {*client.get("/v1/tables/nope").json()["error"]}
     assert {*spec["paths"]["/healthz"]["get"]["responses"]} == {"200", "503"}
     assert client.get("/v1/tables/best/top").headers["Sluice-Version"]

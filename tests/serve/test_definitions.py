@@ -103,3 +103,21 @@ def test_values_of_the_environment_are_shown_by_their_names(
     ):
         assert "s3cret" not in client.get(path).text
     assert '"37"' not in str(client.get("/v1/tables/baskets").json())
+
+
+def test_what_is_delivered_has_a_definition_without_places_and_options(client: TestClient) -> None:
+    found = client.get("/v1/tables/coupon_redemptions").json()
+    schema = {one["name"]: one["type"] for one in found["definition"].pop("schema")}
+    assert schema == {
+        "household_id": "BIGINT",
+        "coupon_upc": "BIGINT",
+        "campaign_id": "INT",
+        "redemption_date": "DATE",
+    }
+    assert found["definition"] == {"format": "csv", "time": "redemption_date"}
+    first = {"says": "column values to not be null (household_id)", "on_failure": "quarantine"}
+    assert found["expectations"][0] == first
+    for name in ("transactions", "coupon_redemptions", "campaign_memberships", "products"):
+        text = client.get(f"/v1/tables/{name}").text
+        assert [word for word in ("landing", "header", "interval_start") if word in text] == []
+    assert client.get("/v1/tables/products").json()["definition"]["key"] == ["product_id"]

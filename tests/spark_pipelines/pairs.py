@@ -112,6 +112,29 @@ PAIRS = {
         "o.rollup('state', 'cust').agg(F.sum('amount').alias('total'))",
         "SELECT state, cust, sum(amount) AS total FROM orders GROUP BY ROLLUP(state, cust)",
     ),
+    "grouping_sets": (
+        "o.groupingSets([['state', 'cust'], ['cust']], 'state', 'cust').agg(F.max('id'))",
+        (
+            "SELECT state, cust, max(id) AS max_id FROM orders"
+            " GROUP BY GROUPING SETS ((state, cust), (cust))"
+        ),
+    ),
+    "filled_by_type": (
+        "o.select('id', 'state', 'price').fillna(0)",
+        (
+            "SELECT CASE WHEN id IS NOT NULL THEN id ELSE cast(0 AS BIGINT) END AS id, state,"
+            " CASE WHEN price IS NOT NULL AND NOT isnan(price) THEN price"
+            " ELSE cast(0 AS DOUBLE) END AS price FROM orders"
+        ),
+    ),
+    "filled_by_column": (
+        "o.select('id', 'state', 'price').fillna({'state': '?', 'price': 1})",
+        (
+            "SELECT id, CASE WHEN state IS NOT NULL THEN state ELSE cast('?' AS STRING) END"
+            " AS state, CASE WHEN price IS NOT NULL AND NOT isnan(price) THEN price"
+            " ELSE cast(1 AS DOUBLE) END AS price FROM orders"
+        ),
+    ),
     "pivot": (
         "o.groupBy('cust').pivot('state', ['CA', 'NY']).agg(F.sum('amount'))",
         (

@@ -24,7 +24,10 @@ IN_SQL = """
     CREATE STREAMING TABLE cheap AS SELECT id, amount FROM STREAM orders WHERE amount < 9;
 """
 # Its runner analyses such a plan, or its own rows, before the tables are known.
-OF_NULLS = ("without_nulls", "without_all_nulls", "with_two_values")
+OF_NULLS = (
+    *("without_nulls", "without_all_nulls", "with_two_values"),
+    *("filled_by_type", "filled_by_column"),
+)
 REFUSED_BY_SPARK = ("dropped", "distinct", "sql", "local", *OF_NULLS)
 WHOLE = ("no_equality",)  # which Spark would compute for Sluice as well
 

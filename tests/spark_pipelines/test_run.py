@@ -1,8 +1,10 @@
 """A spark-pipelines project, run by Sluice as it is."""
 
 import json
+from collections.abc import Mapping
 from math import nan
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from deltalake import write_deltalake
@@ -130,21 +132,50 @@ def test_a_row_is_traced_to_a_table_that_others_write(tmp_path: Path) -> None:
 
 def test_dropna_counts_nan_as_missing(tmp_path: Path) -> None:
     """As Spark does: a row stays if enough values are neither null nor NaN."""
-    rows = {"id": [1, 2, 3, 4], "v": [1.0, nan, None, nan], "w": ["a", "b", None, None]}
-    write_deltalake(tmp_path / "given", pa.table(rows))
     frames = {
         "by_any": 'given.dropna(subset=["v", "w"])',
         "by_all": 'given.dropna(how="all", subset=["v", "w"])',
         "by_two": "given.withColumn('x', F.col('v') * 2).dropna(thresh=3)",
     }
+    found = rows_of_frames(tmp_path, {n: f'{frame}.select("id")' for n, frame in frames.items()})
+    kept = {name: sorted(row["id"] for row in rows) for name, rows in found.items()}
+    assert kept == {"by_any": [1], "by_all": [1, 2], "by_two": [1]}
+
+
+def test_fillna_fills_columns_of_the_values_type_or_by_name(tmp_path: Path) -> None:
+    """As Spark does: a number fills numbers, NaN among them; a dictionary fills what it names.
+
+    JSON has null for NaN.
+    """
+    frames = {
+        "by_number": "given.fillna(7)",
+        "by_text": 'given.fillna("?")',
+        "by_subset": 'given.na.fill(7.9, ["id", "w"])',
+        "by_name": 'given.fillna({"V": 3, "w": "none"})',
+    }
+    found = rows_of_frames(tmp_path, frames)
+    filled = {
+        name: [[row[c] for row in sorted(rows, key=lambda row: row["id"])] for c in "vw"]
+        for name, rows in found.items()
+    }
+    assert filled["by_number"] == [[1.0, 7.0, 7.0, 7.0], ["a", "b", None, None]]
+    assert filled["by_name"] == [[1.0, 3.0, 3.0, 3.0], ["a", "b", "none", "none"]]
+    assert filled["by_text"][1] == ["a", "b", "?", "?"]
+    assert filled["by_text"][0] == filled["by_subset"][0] == [1.0, None, None, None]
+    assert filled["by_subset"][1] == ["a", "b", None, None]
+
+
+def rows_of_frames(folder: Path, frames: Mapping[str, str]) -> dict[str, list[dict[str, Any]]]:
+    """Return the rows of views that are these DataFrames over a table with nulls and NaN."""
+    rows = {"id": [1, 2, 3, 4], "v": [1.0, nan, None, nan], "w": ["a", "b", None, None]}
+    write_deltalake(folder / "given", pa.table(rows))
     text = (
         "from pyspark import pipelines as dp\nfrom pyspark.sql import functions as F\n"
         'given = spark.read.format("delta").load("given")\n'
     )
     for name, frame in frames.items():
-        text += f'@dp.materialized_view\ndef {name}():\n    return {frame}.select("id")\n'
-    spec = write_project(tmp_path, a_py=text)
+        text += f"@dp.materialized_view\ndef {name}():\n    return {frame}\n"
+    spec = write_project(folder, a_py=text)
     ran = sluice("run", "--spec", spec)
     assert ran.exit_code == 0, ran.output
-    kept = {name: sorted(row["id"] for row in rows_of(spec, name)) for name in frames}
-    assert kept == {"by_any": [1], "by_all": [1, 2], "by_two": [1]}
+    return {name: rows_of(spec, name) for name in frames}

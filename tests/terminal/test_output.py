@@ -75,6 +75,14 @@ def test_csv_names_what_is_no_number(capsys):
     assert capsys.readouterr().out.split() == ["n", "NaN", "Infinity", "-Infinity", "1.5"]
 
 
+def test_csv_names_what_is_no_number_within_a_list_too(capsys):
+    nested = {"sizes": [math.nan, 1.5, None], "most": {"size": -math.inf, "price": Decimal("0.10")}}
+    write_rows([nested], [*nested], Format.CSV)
+    head, *rows = csv.reader(io.StringIO(capsys.readouterr().out))
+    assert head == ["sizes", "most"]
+    assert rows == [['["NaN", 1.5, null]', '{"size": "-Infinity", "price": 0.10}']]
+
+
 def test_a_table_puts_numbers_right_and_names_null(capsys):
     lines = written(capsys, ROWS, Format.TABLE).splitlines()
     assert "│ 1234.50 │    7 │" in lines[3]

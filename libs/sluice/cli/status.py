@@ -14,7 +14,7 @@ from sluice.language.interval import Interval, newest, parse_time
 from sluice.read.cost import By, costs
 from sluice.read.status import TableStatus
 from sluice.read.status import status as statuses
-from sluice.report.health import Health, health
+from sluice.report.health import Health, health, status_records
 from sluice.terminal.options import config_option, format_option
 from sluice.terminal.output import Format, pluralize, print_fitted, show_time, write_rows
 
@@ -42,13 +42,11 @@ def status(tables: tuple[str, ...], format_: Format, config: str) -> None:
     found = statuses(project, chosen, asks_brokers=True)
     others = [] if tables else undeclared_tables(project)
     left = leftovers(project, chosen or project.graph.tables.values())
-    quality = health(project, (project.graph.tables[one.table] for one in found))
     if format_ is not Format.TABLE:
-        rows = [asdict(one) | {"quality": asdict(quality[one.table])} for one in found]
-        rows += [asdict(TableStatus(name, "undeclared")) | {"quality": None} for name in others]
-        rows += [asdict(TableStatus(name, "left behind")) | {"quality": None} for name in left]
-        write_rows(rows, [*TableStatus.__dataclass_fields__, "quality"], format_)
+        rows = status_records(project, found, others, left)
+        write_rows(rows, [*TableStatus.__dataclass_fields__, "state", "quality"], format_)
         return
+    quality = health(project, (project.graph.tables[one.table] for one in found))
     lines = [_status_row(one, quality[one.table]) for one in found]
     filled = [n for n in range(len(COLUMNS)) if any(line[n] not in (None, "") for line in lines)]
     print_fitted([COLUMNS[n] for n in filled], [[line[n] for n in filled] for line in lines])

@@ -222,6 +222,7 @@ class Declared(TableSpec):
     IS_DELIVERED: ClassVar[bool] = True
     IS_WHOLE: ClassVar[bool] = False
     SILENT: ClassVar[frozenset[str]] = frozenset({"path", "format", "options", "names"})
+    PLACES: ClassVar[frozenset[str]] = frozenset({"path", "options"})
 
     description: str = ""
     path: str = ""

@@ -36,7 +36,7 @@ from sluice.errors import ConfigError
 from sluice.language.interval import Interval, IntervalError, Schedule, parse_time, zone
 from sluice.language.model import Model
 from sluice.language.names import check_table_name, listing, unknown
-from sluice.limits import Limits
+from sluice.limits import Limits, machine_memory
 
 
 def check_modules(
@@ -155,7 +155,7 @@ class Project(Model):
     pipelines: dict[str, Pipeline] = Field(default_factory=dict)
     root: Path = Path()
     graph: Graph = Graph()
-    limits: Limits = Limits()
+    limits: Limits = Field(default_factory=lambda: Limits.of_machine(machine_memory()))
     environment: str = ""
     written: dict[str, dict[str, Any]] = Field(default_factory=dict)
     values: dict[str, str] = Field(default_factory=dict, repr=False)
@@ -180,6 +180,11 @@ class Project(Model):
         """Return the declaration as users write it, without values of the environment."""
         named, shown = self.written.get(table.id, {}), self.declaration(table).as_written()
         return {key: named.get(key, value) for key, value in shown.items()}
+
+    def shown_definition(self, table: Table) -> dict[str, Any]:
+        """Return the definition without places that rows come from, and options for reading."""
+        apart = self.declaration(table).PLACES
+        return {key: value for key, value in self.definition(table).items() if key not in apart}
 
     def hide(self, text: str, given: str = "") -> str:
         """Return a message as any reader may see it; `given`: their own text, of which all stays.

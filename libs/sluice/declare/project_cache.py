@@ -26,6 +26,7 @@ from tempfile import mkstemp
 from typing import TYPE_CHECKING, Any
 
 from sluice.declare.registry import has_added
+from sluice.limits import machine_memory
 
 if TYPE_CHECKING:
     from sluice.declare.document import Document
@@ -128,8 +129,8 @@ def kept_in(folder: Path, config: Path) -> KeptResult:
 
 @cache
 def made_by() -> tuple[object, ...]:
-    """Return the identity of this process's code, whose files were read once."""
-    return (sys.version, *map(version, LIBRARIES), *stamps(PACKAGE, ".py"))
+    """Return the identity of this process's code, whose files were read once, and machine."""
+    return (sys.version, machine_memory(), *map(version, LIBRARIES), *stamps(PACKAGE, ".py"))
 
 
 def stamps(folder: Path, suffix: str | tuple[str, ...] = "") -> tuple[Stamp, ...]:

@@ -82,6 +82,7 @@ class TableSpec(Model):
     `QUERY`: the field that declares the whole table as a query; '' if there is none.
     `SILENT`: fields that don't count for what the table means,
     `CHOOSING`: those that don't count for its rows as they are delivered.
+    `PLACES`: fields with places outside the lake, and with options for reading there.
     `description`: every kind has this field, among its own.
     """
 
@@ -95,6 +96,7 @@ class TableSpec(Model):
     QUERY: ClassVar[str] = ""
     SILENT: ClassVar[frozenset[str]] = frozenset()
     CHOOSING: ClassVar[frozenset[str]] = frozenset()
+    PLACES: ClassVar[frozenset[str]] = frozenset()
 
     name: Name
     pipeline: str

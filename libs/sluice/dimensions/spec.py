@@ -24,6 +24,7 @@ class Dimension(Declared):
     STEP: ClassVar[JobName] = "load"
     IS_WHOLE: ClassVar[bool] = True
     SILENT: ClassVar[frozenset[str]] = Declared.SILENT | {"connection"}
+    PLACES: ClassVar[frozenset[str]] = Declared.PLACES | {"connection"}
 
     format: Literal["json", "csv", "parquet", "delta", "kafka", "jdbc"] = "parquet"
     connection: str | None = None

@@ -169,36 +169,36 @@ def without_files(project: Project, table: Table, noted: Iterable[Note]) -> tupl
 
 
 def _status(project: Project, heads: Heads, table: Table) -> TableStatus:
-    noted = deliveries(heads.lake.uri(table.id, INTERVALS)) if table.is_delivered else []
-    known = TableStatus(
-        table.id,
-        table.declared_kind,
-        missing=missing(project, table, noted),
-        without_files=without_files(project, table, noted),
-        caution=table.spec.caution,
-    )
+    known = TableStatus(table.id, table.declared_kind, caution=table.spec.caution)
     try:
+        noted = deliveries(heads.lake.uri(table.id, INTERVALS)) if table.is_delivered else []
+        known = replace(
+            known,
+            missing=missing(project, table, noted),
+            without_files=without_files(project, table, noted),
+        )
         at = heads.of(table.id)
         if at is None or not at.is_filled:
             return replace(known, waits_for=tuple(not_filled(project, table, heads)))
-        ranges = pending_by(project, table, heads)
+        rows = Snapshot.open(table.name, at.uri, at.version).count()
+        known = replace(known, version=at.version, rows=rows, last=_last_batch(at))
+        quarantine = heads.lake.uri(table.id, QUARANTINE)
+        undated = count_rows(quarantine, IS_UNDATED) if table.spec.shares_files else 0
+        known = replace(
+            known,
+            quarantined=sum(d.rows_quarantined for d in noted) + undated,
+            forgetting=begun_at(heads.lake, table.id) if table.is_delivered else (),
+        )
+        ranges, redefined = pending_by(project, table, heads), first_redefinition(table, heads)
+        state = heads.of(internal(table.id, STATE)) if table.is_view else None
+        return replace(
+            known,
+            lag=tuple(_lag(heads, input_id, range_) for input_id, range_ in ranges.items()),
+            refills=state.position.refills if state and state.position else 0,
+            problem=REDEFINED.format(redefined, table.id) if redefined else "",
+        )
     except HistoryLost as error:
         return replace(known, problem=error.message)
-    redefined = first_redefinition(table, heads)
-    state = heads.of(internal(table.id, STATE)) if table.is_view else None
-    quarantine = heads.lake.uri(table.id, QUARANTINE)
-    undated = count_rows(quarantine, IS_UNDATED) if table.spec.shares_files else 0
-    return replace(
-        known,
-        version=at.version,
-        rows=Snapshot.open(table.name, at.uri, at.version).count(),
-        lag=tuple(_lag(heads, input_id, range_) for input_id, range_ in ranges.items()),
-        last=_last_batch(at),
-        quarantined=sum(d.rows_quarantined for d in noted) + undated,
-        refills=state.position.refills if state and state.position else 0,
-        problem=REDEFINED.format(redefined, table.id) if redefined else "",
-        forgetting=begun_at(heads.lake, table.id) if table.is_delivered else (),
-    )
 
 
 def _lag(heads: Heads, input_id: str, range_: Range) -> Lag:

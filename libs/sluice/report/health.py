@@ -2,9 +2,10 @@
 
 import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from pyarrow.fs import LocalFileSystem
 
@@ -18,6 +19,7 @@ from sluice.gate.outcomes.history import TABLE as RESULTS
 from sluice.gate.outcomes.history import by_table, newest
 from sluice.language.names import Row
 from sluice.pages.elements import Card, Chapter, Content, Entry, Listing, Text, ago, second
+from sluice.read.status import TableStatus
 from sluice.read.stored.scan import Scan
 from sluice.read.stored.snapshot import NotBuilt, Snapshot
 
@@ -44,6 +46,23 @@ def health(project: Project, tables: Iterable[Table]) -> dict[str, Health]:
     """Return the health of these tables by their ids."""
     checks = _newest(project)
     return {t.id: _health(project, t, checks.get(t.id, ())) for t in tables}
+
+
+def status_records(
+    project: Project,
+    found: Iterable[TableStatus],
+    undeclared: Iterable[str],
+    left_behind: Iterable[str],
+) -> list[dict[str, Any]]:
+    """Return the status of tables with their health, and tables that nothing declares or uses."""
+    rows = [(one, one.state) for one in found]
+    checked = health(project, (project.graph.tables[one.table] for one, _ in rows))
+    for kind, names in (("undeclared", undeclared), ("left behind", left_behind)):
+        rows += [(TableStatus(name, kind), kind) for name in names]
+    quality = {name: asdict(one) for name, one in checked.items()}
+    return [
+        asdict(one) | {"state": state, "quality": quality.get(one.table)} for one, state in rows
+    ]
 
 
 def _health(project: Project, table: Table, rows: Sequence[Row]) -> Health:

@@ -44,13 +44,13 @@ def tables(project: Project, chosen: Iterable[Table]) -> list[ShownTable]:
     stored = [table for table in chosen if table.is_stored]
     checked = health(project, stored)
     return [
-        ShownTable(found, stands, checked[found.id], _until(project, found))
+        ShownTable(found, stands, checked[found.id], _until(project, found, stands))
         for found, stands in zip(stored, status(project, stored, asks_brokers=True), strict=True)
     ]
 
 
-def _until(project: Project, found: Table) -> datetime | None:
-    if not found.is_ingested:
+def _until(project: Project, found: Table, stands: TableStatus) -> datetime | None:
+    if not found.is_ingested or stands.problem:
         return None
     known = intervals.deliveries(layout(project).uri(found.id, INTERVALS))
     return max((one.interval.end for one in known), default=None)

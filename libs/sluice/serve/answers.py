@@ -17,7 +17,7 @@ from decimal import Decimal
 from enum import StrEnum
 from http import HTTPStatus
 from io import StringIO
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 import pyarrow as pa
@@ -129,7 +129,7 @@ class Page:
         """Return the page in that format; one of many rows is written while it is sent."""
         headers = {VERSION: str(self.version)} | ({CURSOR: self.cursor} if self.cursor else {})
         if format_ is Format.ARROW:
-            return Answer(self._arrow(), format_, headers)
+            return self._in_arrow(headers)
         parts = self._texts(format_)
         rows = sum(batch.num_rows for batch in self.batches) + len(self.found or ())
         return Answer(parts if rows > AT_ONCE else b"".join(parts), format_, headers)
@@ -156,15 +156,16 @@ class Page:
                     yield to_json(some)[1:-1]
         yield end
 
-    def _arrow(self) -> Iterator[bytes | memoryview]:
-        """Yield an IPC stream: its schema, each batch, and its end."""
+    def _in_arrow(self, headers: Mapping[str, str]) -> Answer:
+        """Return an IPC stream: its schema, each batch, and its end."""
         batches = self.batches
         if self.found is not None:
             batches = tuple(pa.Table.from_pylist(list(self.found), self.schema).to_batches())
-        yield self.schema.serialize().to_pybytes()
-        for batch in batches:
-            yield memoryview(batch.serialize())
-        yield END
+        head = self.schema.serialize()
+        size = head.size + sum(map(pa.ipc.get_record_batch_size, batches)) + len(END)
+        parts = chain([head], (batch.serialize() for batch in batches), [pa.py_buffer(END)])
+        length = {"Content-Length": str(size)}
+        return Answer(map(memoryview, parts), Format.ARROW, {**headers, **length})
 
 
 def _csv(rows: Iterable[Row], names: Sequence[str]) -> bytes:
@@ -194,7 +195,7 @@ def negotiate(accept: str, offered: Iterable[Format]) -> Format:
 def to_json(value: Any) -> bytes:
     """Return a value as JSON that keeps its values."""
     try:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False, default=_text)
+        text = _encode(value)
     except (TypeError, ValueError):  # keys that are no texts, or NaN
         text = json.dumps(_plain(value), ensure_ascii=False, default=_text)
     return text.encode(errors="backslashreplace")
@@ -222,6 +223,9 @@ def _text(value: Any) -> Any:
     if isinstance(value, bytes):
         return b64encode(value).decode()
     return sorted(value) if isinstance(value, set | frozenset) else str(value)
+
+
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=_text).encode
 
 
 def in_requests(text: str) -> str:

@@ -12,14 +12,15 @@ import os
 import secrets
 import time
 from collections import Counter, defaultdict
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
-from socket import AF_INET, AF_INET6, create_server, socket
-from threading import Lock
+from queue import SimpleQueue
+from socket import AF_INET, AF_INET6, IPPROTO_TCP, TCP_NODELAY, create_server, socket
+from threading import Lock, Thread
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, unquote_plus
 
@@ -37,6 +38,7 @@ from sluice.declare.project import load_sound
 from sluice.declare.project_cache import SOURCES, Noting, Stamp, stamps
 from sluice.declare.table import UnknownTable
 from sluice.delta.places.delta_rs import store_fault
+from sluice.delta.places.lake_layout import DamagedLog
 from sluice.errors import ConfigError, HistoryLost, Retryable, SluiceError, UsageError
 from sluice.pages.elements import Page, html
 from sluice.read.lake import Lake
@@ -71,6 +73,7 @@ STATUSES: tuple[tuple[type[SluiceError], HTTPStatus], ...] = (
     (NotBuilt, HTTPStatus.NOT_FOUND),
     (ConfigError, HTTPStatus.NOT_FOUND),  # of the table's pipeline
     (UsageError, HTTPStatus.BAD_REQUEST),
+    (DamagedLog, HTTPStatus.INTERNAL_SERVER_ERROR),
     (HistoryLost, HTTPStatus.GONE),
     (Retryable, HTTPStatus.SERVICE_UNAVAILABLE),
     (SluiceError, HTTPStatus.INTERNAL_SERVER_ERROR),
@@ -127,7 +130,9 @@ class Server:
     threads: int = field(default_factory=lambda: min(8, 2 * (os.cpu_count() or 1)))
 
     def __post_init__(self) -> None:
-        self._pool = ThreadPoolExecutor(self.threads, "read")
+        self._reads = SimpleQueue[Callable[[], None]]()  # an executor takes several times as long
+        for _ in range(self.threads):
+            Thread(target=_read_all, args=(self._reads,), name="read", daemon=True).start()
         self._waiting = self._streams = 0
         self.is_ending = False
         self._answered = Counter[tuple[str, int]]()
@@ -141,7 +146,7 @@ class Server:
             for route in (*ROUTES, *PAGES, *DESCRIPTIONS, own)
         ]
         health = Address("/healthz", self._health)
-        handlers = {HTTPException: _refuse_address}
+        handlers = {HTTPException: lambda r, e: _refusal(e, is_page=_wants_page(r))}
         quiet = Middleware(Ending, of=self)
         return Starlette(routes=[*routes, health], exception_handlers=handlers, middleware=[quiet])
 
@@ -190,6 +195,16 @@ class Server:
             wait = {"Retry-After": "1"}
             raise Refused(HTTPStatus.TOO_MANY_REQUESTS, "too many requests wait", "", wait)
         self._waiting += 1
+        answered = self._begin(read, waited=1)
+        loop, late = asyncio.get_running_loop(), took_long(self.limits)
+        limit = loop.call_later(self.limits.seconds, self._end, answered, None, late)
+        try:
+            return await answered
+        finally:
+            limit.cancel()
+
+    def _begin(self, read: Callable[[], T], waited: int = 0) -> "asyncio.Future[T]":
+        """Have a thread read. `waited`: the requests that then wait no more."""
         loop = asyncio.get_running_loop()
         answered: asyncio.Future[T] = loop.create_future()
 
@@ -199,21 +214,17 @@ class Server:
                 found = read()
             except Exception as error:  # noqa: BLE001  # of a read: who waits for it gets it
                 wrong = error
-            loop.call_soon_threadsafe(self._end, answered, found, wrong)
+            with suppress(RuntimeError):  # of a loop that has ended: nobody waits any more
+                loop.call_soon_threadsafe(self._end, answered, found, wrong, waited)
 
-        self._pool.submit(work)
-        try:
-            async with asyncio.timeout(self.limits.seconds) as limit:
-                return await answered
-        except TimeoutError:
-            if not limit.expired():  # one of the read itself
-                raise
-            answered.cancel()
-            raise took_long(self.limits) from None
+        self._reads.put(work)
+        return answered
 
-    def _end(self, answered: "asyncio.Future[Any]", found: Any, wrong: Exception | None) -> None:
+    def _end(
+        self, answered: "asyncio.Future[Any]", found: Any, wrong: Exception | None, waited: int = 0
+    ) -> None:
         """Hand over what a read found, if somebody still waits for it."""
-        self._waiting -= 1
+        self._waiting -= waited
         if not answered.done():
             answered.set_exception(wrong) if wrong else answered.set_result(found)
 
@@ -241,10 +252,10 @@ class Server:
     async def _follow(self, stream: Iterator[bytes], first: bytes) -> AsyncGenerator[bytes]:
         """Yield a stream's events as they arise. Ends with an error, or with the server."""
         yield first or b": begin\n\n"
-        loop, heard = asyncio.get_running_loop(), time.monotonic()
+        heard = time.monotonic()
         try:
             while not self.is_ending:
-                found = await loop.run_in_executor(self._pool, next, stream)
+                found = await self._begin(partial(next, stream))
                 if not found and time.monotonic() - heard > PING:
                     found = b": still here\n\n"
                 if found:
@@ -337,6 +348,7 @@ class Listener(uvicorn.Server):
         family = AF_INET6 if ":" in host else AF_INET
         try:
             self._listening = create_server((host, port), family=family)
+            self._listening.setsockopt(IPPROTO_TCP, TCP_NODELAY, True)  # or answers wait 40 ms
         except OSError as error:
             why = str(error.strerror).partition(" (")[0]
             raise UsageError(
@@ -354,12 +366,14 @@ class Listener(uvicorn.Server):
         await super().shutdown(sockets)
 
 
+def _read_all(reads: "SimpleQueue[Callable[[], None]]") -> None:
+    """Read what requests ask for, one after the other, until the process ends."""
+    while True:
+        reads.get()()
+
+
 def _wants_page(request: Request) -> bool:
     return Format.HTML in request.headers.get("accept", "")
-
-
-def _refuse_address(request: Request, error: Exception) -> Response:
-    return _refusal(error, is_page=_wants_page(request))
 
 
 def _format(route: Route, chosen: str | None, accept: str) -> Format:
@@ -381,7 +395,14 @@ def _respond(answer: Answer | Page) -> Response:
     headers = {**PLAIN, "Content-Security-Policy": POLICY, **answer.headers}
     if isinstance(answer.body, bytes):
         return Response(answer.body, answer.status, headers, answer.media)
-    return StreamingResponse(answer.body, answer.status, headers, answer.media)
+    body = _at_once(answer.body) if answer.media == Format.ARROW else answer.body
+    return StreamingResponse(body, answer.status, headers, answer.media)
+
+
+async def _at_once(parts: Iterable[bytes | memoryview]) -> AsyncGenerator[bytes | memoryview]:
+    """Yield parts that are made sooner than a thread could be asked for them."""
+    for part in parts:
+        yield part
 
 
 def _refusal(error: Exception, says: Says = without_paths, *, is_page: bool = False) -> Response:

@@ -5,6 +5,7 @@ request of a browser that is refused ends in a page, too; beside the form, if it
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -17,40 +18,29 @@ from sluice.errors import HistoryLost, SluiceError, UsageError
 from sluice.language.names import Row
 from sluice.pages.elements import Chapter, Content, Field, Form, Listing, Page, Text, data
 from sluice.read.changelog import Changelog
+from sluice.read.ordered.rows import Rows
+from sluice.read.stored.scan import Touched
 from sluice.report.health import chapter
 from sluice.report.overview import overview, tables
 from sluice.report.publish import report_folder
 from sluice.report.table_page import page as explanation
 from sluice.report.table_page import table as table_page
 from sluice.report.visit import INDEX, Visit
+from sluice.serve import questions as ask
 from sluice.serve import states
 from sluice.serve.answers import Answer, Format, Refused, Says, show
-from sluice.serve.questions import (
-    COLUMNS,
-    CURSOR,
-    FROM,
-    KEY,
-    LIMIT,
-    ORDER,
-    PARTITION,
-    REVERSE,
-    TO,
-    UNREAD,
-    WHERE,
-    Question,
-    Route,
-    refuse,
-    to_text,
-)
+from sluice.serve.questions import UNREAD, Question, Route, refuse, to_text
 from sluice.serve.reads import KEYS, NONE, TIMES, read_rows, reading_verbs
 
-ASKED = (KEY, FROM, TO, WHERE, ORDER, REVERSE, LIMIT)
-SHOWN, FIRST = 12, 50  # changes, and rows that a form asks for before it is filled in
-TEXTS = {one.name: replace(one, type=str, many=True) for one in (*ASKED, CURSOR, COLUMNS)}
+ASKED = (ask.KEY, ask.FROM, ask.TO, ask.WHERE, ask.ORDER, ask.REVERSE, ask.LIMIT)
+BATCHES, SHOWN = 3, 12  # whose changes are shown, and how many of each
+FIRST = 50  # rows that a form asks for before it is filled in
+TEXTS = {one.name: replace(one, type=str, many=True) for one in (*ASKED, ask.CURSOR, ask.COLUMNS)}
 HOW = Text(
     r"An empty field is not asked for. In a key, \ is the empty text, and \N is null.",
     "line soft small",
 )
+FOOT = '<footer class="soft small">'  # of a page that is written already
 GONE = "Those so far are gone: upkeep and `forget` remove what no view needs any more."
 
 
@@ -73,8 +63,9 @@ def table(asked: Question) -> Page:
     page, parts = table_page(visit(asked), project, found), list[Chapter]()
     if not found.is_stored:
         parts = [_rows(asked)]
-    elif (at := head(asked.lake.uri(found))) is not None and at.is_filled:
-        parts = [_rows(asked), *_changes(asked)]
+    with suppress(HistoryLost):  # the page says so
+        if found.is_stored and (at := head(asked.lake.uri(found))) and at.is_filled:
+            parts = [_rows(asked), *_changes(asked)]
     return Page(page.title, page.heading, page.head, [parts, *page.sections], page.foot, page.path)
 
 
@@ -98,7 +89,10 @@ def _rows(asked: Question) -> Chapter:
     said = f"version {found.version}" if rows.rows else "There is no such row."
     parts += [Text(said, "line soft small"), rows]
     if found.cursor:
-        again = [*(pair for pair in pairs if pair[0] != CURSOR.name), (CURSOR.name, found.cursor)]
+        again = [
+            *(pair for pair in pairs if pair[0] != ask.CURSOR.name),
+            (ask.CURSOR.name, found.cursor),
+        ]
         hidden = [Field(name, "", text, is_hidden=True) for name, text in again]
         parts.append(Form(address, "Next page", hidden))
     return Chapter("Rows", parts)
@@ -112,7 +106,7 @@ def _without_last(texts: Sequence[str]) -> list[str]:
 
 def _check_filled(given: Mapping[str, Sequence[str]], fields: Sequence[Field]) -> None:
     """Raise Refused for an empty field of a key or a bound before a filled one."""
-    for name in (KEY.name, FROM.name, TO.name):
+    for name in (ask.KEY.name, ask.FROM.name, ask.TO.name):
         labels = [field.label for field in fields if field.name == name]
         texts = zip(labels, given.get(name, ()), strict=False)
         if empty := [label for label, text in texts if not text]:
@@ -125,14 +119,17 @@ def _fields(asked: Question, given: Mapping[str, Sequence[str]]) -> Iterator[Fie
     is_timed, table = "window" in reading_verbs(asked), asked.lake.table(asked.table.id)
     key = asked.lake.window(asked.table.id).key.names if is_timed else table.key.names
     bounds = ("",) if is_timed else key
-    columns = {KEY.name: key, FROM.name: bounds, TO.name: bounds}
-    choices = {ORDER.name: ("", KEYS, NONE, *[TIMES] * is_timed), REVERSE.name: ("", "true")}
-    filled = given or {LIMIT.name: [str(FIRST)]}
+    columns = {ask.KEY.name: key, ask.FROM.name: bounds, ask.TO.name: bounds}
+    choices = {
+        ask.ORDER.name: ("", KEYS, NONE, *[TIMES] * is_timed),
+        ask.REVERSE.name: ("", "true"),
+    }
+    filled = given or {ask.LIMIT.name: [str(FIRST)]}
     for one in ASKED:
         of, texts = columns.get(one.name, ("",)), filled.get(one.name, ())
         for column, text in zip_longest(of, texts, fillvalue=""):
-            label = column if one is KEY and column else f"{one.name} {column}".rstrip()
-            is_true = one is REVERSE and text.lower() in ("true", "1")
+            label = column if one is ask.KEY and column else f"{one.name} {column}".rstrip()
+            is_true = one is ask.REVERSE and text.lower() in ("true", "1")
             value = "true" if is_true else text
             yield Field(one.name, label, value, one.about, choices=choices.get(one.name, ()))
 
@@ -167,13 +164,16 @@ def _explained(asked: Question, rows: Sequence[Row], names: Sequence[str]) -> Li
 
 
 def _changes(asked: Question) -> list[Chapter]:
-    """Return the last changes of the newest version that changed rows, if they are kept."""
-    changelog = Changelog.open(asked.lake, asked.table.id)
+    """Return the first changes of the newest versions that changed rows, if they are kept."""
+    changelog, rows = Changelog.open(asked.lake, asked.table.id), list[Row]()
+    schema = changelog.schema()
     try:
-        commits = changelog.commits()[-1:]
-        rows = [r for c in commits for r in islice(changelog.rows(from_version=c.version), SHOWN)]
+        for commit in changelog.commits()[: -BATCHES - 1 : -1]:
+            feed = iter([changelog.feed(commit.version).select(schema.names)])
+            rows += islice(Rows(feed, schema, commit.version, Touched()), SHOWN)
     except HistoryLost:  # files are deleted in order: there are no older ones
-        return chapter("Newest changes", [Text(GONE, "line soft small")])
+        if not rows:
+            return chapter("Newest changes", [Text(GONE, "line soft small")])
     except SluiceError as error:
         return chapter(Text("Newest changes", "wrong"), [_say(asked, error)])
     return [Chapter("Newest changes", [data(rows, list(rows[0]))])] if rows else []
@@ -228,16 +228,20 @@ def report(asked: Question) -> Answer:
     """Return a file of the quality report."""
     if asked.name not in _reports(asked):
         raise Refused(HTTPStatus.NOT_FOUND, "there is no such report")
-    return Answer((report_folder(asked.lake.project) / asked.name).read_bytes(), Format.HTML)
+    written = (report_folder(asked.lake.project) / asked.name).read_bytes()
+    if asked.unread:
+        said = f'{FOOT}<span class="line wrong">{UNREAD}.</span>'
+        written = written.replace(FOOT.encode(), said.encode(), 1)
+    return Answer(written, Format.HTML)
 
 
 HTML = (Format.HTML,)
-READ = Route("", "", table, (*ASKED, CURSOR, COLUMNS))
+READ = Route("", "", table, (*ASKED, ask.CURSOR, ask.COLUMNS))
 PAGES = (
     Route("/", "", pipelines, formats=HTML),
     Route("/pipelines/{table}", "", pipelines, formats=HTML),
     Route("/tables/{table}", "", table, tuple(TEXTS.values()), HTML),
-    Route("/tables/{table}/why", "", row, (KEY, PARTITION, *states.row_parameters()), HTML),
+    Route("/tables/{table}/why", "", row, (ask.KEY, ask.PARTITION, *states.row_parameters()), HTML),
     Route("/plan", "", plan, formats=HTML),
     Route("/report/{table}", "", report, formats=HTML),
 )

@@ -168,7 +168,7 @@ class Question:
             raise Refused(HTTPStatus.NOT_FOUND, f"{self.name} is not served")
         return self.graph.table(self.name.partition(MARK)[0] or self.name)
 
-    @property
+    @cached_property
     def address(self) -> str:
         """Name of the table as readers take it."""
         return internal(self.table.id, self.suffix) if self.is_internal else self.table.id

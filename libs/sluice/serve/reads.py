@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from sluice.declare.registry import kind
 from sluice.delta.log.opened import commit_of, newest_version
+from sluice.delta.places.lake_layout import DamagedLog
 from sluice.errors import HistoryLost, UsageError
 from sluice.language.interval import parse_time
 from sluice.language.names import Row, internal
@@ -49,21 +50,20 @@ AGAIN = "begin again without cursor, version and as_of, with the newest version"
 class Pinned:
     """A lake at the versions that a question is answered by.
 
-    `uris`: of the stored tables that it reads. `question`: what distinguishes it from others.
-    `after`: the row after which it continues.
+    `uris`: of the stored tables that it reads. `after`: the row after which it continues.
     """
 
     lake: Lake
+    asked: Question
     uris: Mapping[str, str]
     versions: Mapping[str, int]
-    question: str
     after: str | None
     is_past: bool
 
     def cursor(self, after: str) -> str:
         """Return the cursor after a row of the readers' own."""
         pins = {t: [incarnation(t, self.uris[t]), v] for t, v in self.versions.items()}
-        body = json.dumps([pins, self.question, after])
+        body = json.dumps([pins, _identify(self.asked), after])
         return urlsafe_b64encode(body.encode()).decode().rstrip("=")
 
 
@@ -73,15 +73,11 @@ def pin(asked: Question) -> Pinned:
     In an order, a cursor of another version names a row all the same; else it is the row's number.
     """
     uris, after, versions = uris_of(asked), None, dict[str, int]()
-    apart = {"cursor", "limit", "format", "columns"}
-    apart |= set() if asked.get("order") == NONE else {"version"}
-    given = {n: v for n, v in sorted(asked.values.items()) if n not in apart}
-    question = sha256(json.dumps([asked.address, given]).encode()).hexdigest()[:12]
     version, cursor, moment = (asked.get(name) for name in ("version", "cursor", "as_of"))
     if version is not None and moment is not None:
         raise refuse("give either version or as_of")
     if cursor is not None:
-        versions, after = _decode(cursor, question, uris)
+        versions, after = _decode(cursor, _identify(asked), uris)
     if version is not None:
         if not asked.table.is_stored and not asked.is_internal:
             asked.lake.table(asked.address, version=version)  # which is refused
@@ -96,7 +92,15 @@ def pin(asked: Question) -> Pinned:
     else:
         versions = {t: v for t, uri in uris.items() if (v := newest_version(uri)) >= 0}
     is_past = any(one is not None for one in (version, cursor, moment))
-    return Pinned(asked.lake.pinned(versions), uris, versions, question, after, is_past)
+    return Pinned(asked.lake.pinned(versions), asked, uris, versions, after, is_past)
+
+
+def _identify(asked: Question) -> str:
+    """Return what distinguishes a question from others, but not its pages from each other."""
+    apart = {"cursor", "limit", "format", "columns"}
+    apart |= set() if asked.get("order") == NONE else {"version"}
+    given = {n: v for n, v in sorted(asked.values.items()) if n not in apart}
+    return sha256(json.dumps([asked.address, given]).encode()).hexdigest()[:12]
 
 
 def uris_of(asked: Question) -> dict[str, str]:
@@ -157,22 +161,21 @@ def at_versions(answer: Callable[[Question, Pinned], T]) -> Callable[[Question],
             pinned = pin(asked)
             try:
                 return answer(asked, pinned)
+            except DamagedLog:
+                raise
             except HistoryLost as error:
                 raise Refused.of(HTTPStatus.GONE, error, AGAIN) from None
             except (SnapshotExpired, FileNotFoundError):
                 if pinned.is_past:
-                    gone = SnapshotExpired(_gone(pinned))
+                    every = (f"version {v} of {t}" for t, v in pinned.versions.items())
+                    what = f"{', '.join(every)} can't be read any more: files were vacuumed"
+                    gone = SnapshotExpired(what)
                     raise Refused.of(HTTPStatus.GONE, gone, AGAIN) from None
                 if is_last:
                     raise
         raise AssertionError
 
     return handler
-
-
-def _gone(pinned: Pinned) -> str:
-    versions = ", ".join(f"version {v} of {t}" for t, v in pinned.versions.items())
-    return f"{versions} can't be read any more: files were vacuumed"
 
 
 def rows(asked: Question) -> Answer:
@@ -202,9 +205,10 @@ def read_rows(asked: Question, pinned: Pinned) -> Page:
     if key := asked.get("key"):
         _refuse_others(asked, ONE_ROW, *OF_KEYS[1:], *ASIDE)
         row = table.get(*(parse_key(table.row_key, key) or ()))
-        kept = check_columns(asked.address, asked.columns, table.schema.names)
-        schema = pa.schema([table.schema.field(name) for name in kept])
-        chosen = () if row is None else ({name: row[name] for name in schema.names},)
+        schema = table.schema
+        kept = check_columns(asked.address, asked.columns, schema.names)
+        schema = pa.schema([schema.field(name) for name in kept])
+        chosen = () if row is None else ({name: row[name] for name in kept},)
         return Page(asked.address, table.version, schema, found=chosen)
     for name in ("from", "to"):
         if asked.get(name):

@@ -7,28 +7,11 @@ from typing import Any
 from sluice.extras import DISTRIBUTION
 from sluice.pages.elements import Chapter, Content, Listing, Page, Text, html
 from sluice.serve import changes, reads, states
+from sluice.serve import questions as ask
 from sluice.serve.answers import CURSOR as NEXT
 from sluice.serve.answers import VERSION as SHOWN
 from sluice.serve.answers import Answer, Format, to_json
-from sluice.serve.questions import (
-    AS_OF,
-    COLUMNS,
-    CURSOR,
-    FORMAT,
-    FROM,
-    KEY,
-    LIMIT,
-    ORDER,
-    PARTITION,
-    REVERSE,
-    TO,
-    UNREAD,
-    VERSION,
-    WHERE,
-    Parameter,
-    Question,
-    Route,
-)
+from sluice.serve.questions import FORMAT, UNREAD, Parameter, Question, Route
 
 HTML = Format.HTML
 ROWS = (Format.JSON, Format.NDJSON, Format.CSV, Format.ARROW)
@@ -37,6 +20,7 @@ TYPES = {str: "string", int: "integer", bool: "boolean"}
 TEXT = {"type": "string"}
 LAST_EVENT = "Last-Event-ID"
 METRICS = "State of every table and of the server, in Prometheus' text format."
+REFUSED = "The request can't be answered: `error` has `type`, `message` and `hint`."
 HEALTH = "Whether the declarations are served as they are now."
 ABOUT = (
     "Reads of the tables. A page of rows has a cursor, which continues at the same version. "
@@ -44,14 +28,19 @@ ABOUT = (
     r"A key's value \N is null; a value that begins with a backslash is written with one more. "
     "There are also /metrics, /healthz and, for people, the pages from / on."
 )
-WHICH_ROW = (KEY, PARTITION, Parameter("rows", "Rows to show of each table.", int), VERSION)
+WHICH_ROW = (
+    ask.KEY,
+    ask.PARTITION,
+    Parameter("rows", "Rows to show of each table.", int),
+    ask.VERSION,
+)
 WHEN = Parameter("when", "Column whose last change is meant.")
 
 ROUTES = (
     Route("/v1/tables", "All tables: kind, key, columns, version, freshness.", states.tables),
     Route(
         TABLE,
-        "One table, with its inputs and, if it is made from others, its definition.",
+        "One table, with its inputs, expectations and definition.",
         states.table,
     ),
     Route(
@@ -59,21 +48,21 @@ ROUTES = (
         "Rows by key, by a range of keys or times, or all of them in order.",
         reads.rows,
         (
-            KEY,
-            FROM,
-            TO,
+            ask.KEY,
+            ask.FROM,
+            ask.TO,
             Parameter("key_from", "First value of each key column.", many=True),
             Parameter("key_to", "Last value of each key column.", many=True),
             Parameter("overlapping", "Windows that overlap the times.", bool),
-            ORDER,
+            ask.ORDER,
             Parameter("backward_iteration", "Let a range from late to early be reversed.", bool),
-            REVERSE,
-            WHERE,
-            COLUMNS,
-            LIMIT,
-            CURSOR,
-            VERSION,
-            AS_OF,
+            ask.REVERSE,
+            ask.WHERE,
+            ask.COLUMNS,
+            ask.LIMIT,
+            ask.CURSOR,
+            ask.VERSION,
+            ask.AS_OF,
         ),
         ROWS,
     ),
@@ -81,12 +70,15 @@ ROUTES = (
         f"{TABLE}/top",
         "Rankings: of one partition rank by rank, or of all partitions.",
         reads.top,
-        (PARTITION, VERSION, AS_OF),
+        (ask.PARTITION, ask.VERSION, ask.AS_OF),
         ROWS,
     ),
-    Route(f"{TABLE}/count", "Number of rows.", reads.count, (VERSION, AS_OF)),
+    Route(f"{TABLE}/count", "Number of rows.", reads.count, (ask.VERSION, ask.AS_OF)),
     Route(
-        f"{TABLE}/at", "Version, columns and rows, now or at a time.", reads.at, (VERSION, AS_OF)
+        f"{TABLE}/at",
+        "Version, columns and rows, now or at a time.",
+        reads.at,
+        (ask.VERSION, ask.AS_OF),
     ),
     Route(
         f"{TABLE}/changes",
@@ -96,9 +88,9 @@ ROUTES = (
             Parameter("from_version", "First version.", int),
             Parameter("to_version", "Last version; not of events.", int),
             Parameter("run", "Only what this run changed."),
-            COLUMNS,
-            LIMIT,
-            CURSOR,
+            ask.COLUMNS,
+            ask.LIMIT,
+            ask.CURSOR,
         ),
         (*ROWS, Format.EVENTS),
     ),
@@ -136,9 +128,10 @@ def _parameters(route: Route) -> Iterator[dict[str, Any]]:
         yield {"name": LAST_EVENT, "in": "header", "description": about, "schema": TEXT}
 
 
-def _response(*formats: Format, about: str = "OK") -> dict[str, Any]:
+def _response(schema: Any, *formats: Format, about: str = "OK") -> dict[str, Any]:
     """Return the description of a response in these formats; rows have headers, too."""
-    said = {"description": about, "content": {str(format_): {} for format_ in formats}}
+    content = {str(one): {"schema": schema} if one is Format.JSON else {} for one in formats}
+    said = {"description": about, "content": content}
     if Format.ARROW not in formats:
         return said
     headers = {SHOWN: "Version of the table.", NEXT: "Cursor of the next page, if any."}
@@ -148,37 +141,31 @@ def _response(*formats: Format, about: str = "OK") -> dict[str, Any]:
 
 def openapi(_: Question) -> Answer:
     """Return the description of all routes as OpenAPI 3.1."""
-    refusal = {
-        "description": "The request can't be answered: `error` has `type`, `message` and `hint`.",
-        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Refusal"}}},
+    from sluice.serve.shapes import describe_answers
+
+    answers, named = describe_answers()
+    refusal = _response(answers["refusal"], Format.JSON, about=REFUSED)
+    health = {
+        "200": _response(answers["healthz"], Format.JSON),
+        "503": _response(answers["healthz"], Format.JSON, about=UNREAD),
     }
-    texts = {name: {"type": "string"} for name in ("message", "hint")}
-    type_ = {"type": ["string", "null"], "description": "Error of the readers, if it is theirs."}
-    error = {"type": "object", "properties": {"type": type_, **texts}}
-    schemas = {"Refusal": {"type": "object", "properties": {"error": error}}}
-    paths = {
-        route.path: {
-            "get": {
-                "summary": route.about,
-                "operationId": route.answer.__name__,
-                "parameters": list(_parameters(route)),
-                "responses": {"200": _response(*route.formats), "4XX": refusal},
-            }
-        }
-        for route in ROUTES
+    paths: dict[str, Any] = {
+        "/metrics": _operation(
+            "metrics", METRICS, {"200": _response({}, Format.TEXT), "4XX": refusal}
+        ),
+        "/healthz": _operation("healthz", HEALTH, health),
     }
-    health = {"200": _response(Format.JSON), "503": _response(Format.JSON, about=UNREAD)}
-    for path, about, responses in (
-        ("/metrics", METRICS, {"200": _response(Format.TEXT), "4XX": refusal}),
-        ("/healthz", HEALTH, health),
-    ):
-        paths[path] = {"get": {"summary": about, "operationId": path[1:], "responses": responses}}
+    for route in ROUTES:
+        name = route.answer.__name__
+        responses = {"200": _response(answers[name], *route.formats), "4XX": refusal}
+        parameters = list(_parameters(route))
+        paths[route.path] = _operation(name, route.about, responses, parameters=parameters)
     said = {
         "openapi": "3.1.0",
         "info": {"title": "Sluice", "version": version(DISTRIBUTION), "description": ABOUT},
         "paths": paths,
         "components": {
-            "schemas": schemas,
+            "schemas": named,
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
         "security": [{"token": []}],
@@ -186,7 +173,11 @@ def openapi(_: Question) -> Answer:
     return Answer(to_json(said))
 
 
-def page(_: Question) -> Answer:
+def _operation(name: str, about: str, responses: Any, **more: Any) -> dict[str, Any]:
+    return {"get": {"summary": about, "operationId": name, "responses": responses, **more}}
+
+
+def page(asked: Question) -> Answer:
     """Return the description of all routes as a page, without a script."""
     chapters = []
     for route in ROUTES:
@@ -205,7 +196,8 @@ def page(_: Question) -> Answer:
         ]
         chapters.append(Chapter(Text(f"GET {route.path}", "mono"), parts))
     spec = Text("openapi.json", href="/v1/openapi.json")
-    foot: list[Content] = ["The same for programs: ", spec]
+    notice = Text(f"{UNREAD}." if asked.unread else "", "line wrong")
+    foot: list[Content] = [notice, "The same for programs: ", spec]
     path = Text("Sluice", href="/")
     said = html(Page("Sluice", "Reads over HTTP", [ABOUT], chapters, foot, path))
     return Answer(said.encode(), HTML)

@@ -13,13 +13,14 @@ from threading import Lock
 from typing import Any
 
 from sluice.declare.table import Table
+from sluice.delta.places.inventory import leftovers, undeclared_tables
 from sluice.language.names import RESERVED_PREFIX, declared_id
 from sluice.read.changelog import Changelog
 from sluice.read.naming import Given, naming_options, row_of
 from sluice.read.origin import origin
 from sluice.read.status import TableStatus, status
 from sluice.read.stored.commits import Commit, back_from
-from sluice.report.health import health
+from sluice.report.health import status_records
 from sluice.serve.answers import Answer, Refused, to_json
 from sluice.serve.questions import Parameter, Question, parse
 
@@ -33,21 +34,27 @@ _session = Lock()  # plans and explanations share one session of the interpreter
 def tables(asked: Question) -> Answer:
     """Return every table with its kind, key, columns, version and freshness."""
     found = {one.table: one for one in status(asked.lake.project, asked.graph.tables.values())}
-    said = [_describe(table, found.get(table.id)) for table in asked.graph.tables.values()]
+    said = [_describe(asked, table, found.get(table.id)) for table in asked.graph.tables.values()]
     return Answer(to_json({"tables": said}))
 
 
 def table(asked: Question) -> Answer:
-    """Return one table, with its definition if it is made from others."""
-    found = asked.table
+    """Return one table, with its definition and expectations."""
+    found, rules = asked.table, asked.table.spec.expectations
     stands = next(iter(status(asked.lake.project, [found])), None)
-    said = _describe(found, stands) | {"inputs": list(found.inputs)}
-    if found.is_view or found.inputs:
-        said |= {"definition": asked.lake.project.definition(found)}
-    return Answer(to_json(said))
+    return Answer(
+        to_json(
+            _describe(asked, found, stands)
+            | {
+                "inputs": list(found.inputs),
+                "expectations": [{"says": r.label, "on_failure": r.on_failure} for r in rules],
+                "definition": asked.lake.project.shown_definition(found),
+            }
+        )
+    )
 
 
-def _describe(found: Table, stands: TableStatus | None) -> dict[str, Any]:
+def _describe(asked: Question, found: Table, stands: TableStatus | None) -> dict[str, Any]:
     return {
         "table": found.id,
         "pipeline": found.pipeline,
@@ -58,6 +65,7 @@ def _describe(found: Table, stands: TableStatus | None) -> dict[str, Any]:
         "version": stands.version if stands else None,
         "rows": stands.rows if stands else None,
         "state": stands.state if stands else "computed when it is read",
+        "problem": asked.says(stands.problem) if stands else "",
         "freshness": _freshness(stands) if stands else None,
     }
 
@@ -74,11 +82,10 @@ def _freshness(stands: TableStatus) -> dict[str, Any]:
 def states(asked: Question) -> Answer:
     """Return the status of every table, as `sluice status --json`, and what is left out."""
     project, chosen = asked.lake.project, list(asked.graph.tables.values())
-    quality = health(project, [one for one in chosen if one.is_stored])
-    said = [
-        asdict(one) | {"state": one.state, "quality": asdict(quality[one.table])}
-        for one in status(project, chosen)
-    ]
+    broken = {*project.graph.broken.values()}  # whose tables nobody knows
+    others = () if "" in broken else filter(asked.sees, undeclared_tables(project))
+    undeclared = [name for name in others if name.partition(".")[0] not in broken]
+    said = status_records(project, status(project, chosen), undeclared, leftovers(project, chosen))
     left_out = {
         "pipelines": sorted(map(_name, asked.broken.items())),
         "mistakes": asked.mistakes,

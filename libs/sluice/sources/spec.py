@@ -193,6 +193,7 @@ class Source(Declared):
         *("missing", "evolve", "max_ahead", "on_conflict", "kafka", "delta", "read_at")
     }
     CHOOSING: ClassVar[frozenset[str]] = frozenset({"sequence"})
+    PLACES: ClassVar[frozenset[str]] = Declared.PLACES | {"kafka", "delta", "value"}
 
     delivery: Literal["interval", "stream"] = "interval"
     format: Literal["json", "csv", "parquet", "delta"] = "parquet"

@@ -10,13 +10,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from itertools import count
+from itertools import count, repeat
 from typing import Any, Protocol
 
 import pyarrow as pa
 from pyspark.sql.connect import proto
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import StructType
+from pyspark.sql.types import NumericType, StructType
 from sqlglot import exp
 
 from sluice.interpreter.expressions.expression_tree import split_name
@@ -272,20 +272,28 @@ class Plans:
         keys = [c for e in plan.grouping_expressions for c in self._shown(rows, e)]
         columns = [c for e in plan.aggregate_expressions for c in self._shown(rows, e)]
         group = proto.Aggregate
+        made: type[exp.Expression]
         match plan.group_type:
             case group.GROUP_TYPE_GROUPBY:
                 return self._grouped(rows, keys, columns)
             case group.GROUP_TYPE_PIVOT:
                 return self._grouped(rows, keys, [*self._pivoted(rows, plan.pivot, columns)])
-            case group.GROUP_TYPE_ROLLUP | group.GROUP_TYPE_CUBE as type_:
-                found = replace(rows, columns=(*keys, *columns), order=())
-                made = exp.Rollup if type_ == group.GROUP_TYPE_ROLLUP else exp.Cube
-                sets = made(expressions=[key.tree.copy() for key in keys])
-                arg = "rollup" if made is exp.Rollup else "cube"
-                query = found.query
-                query.set("group", exp.Group(**{arg: [sets]}))
-                return self.from_query(query, found.columns, found.names)
-        raise NotTranslated("grouping sets of a DataFrame")
+            case group.GROUP_TYPE_ROLLUP:
+                arg, made, trees = "rollup", exp.Rollup, [key.tree.copy() for key in keys]
+            case group.GROUP_TYPE_CUBE:
+                arg, made, trees = "cube", exp.Cube, [key.tree.copy() for key in keys]
+            case _:
+                find = Expressions(rows.find).tree
+                sets = [[*map(find, one.grouping_set)] for one in plan.grouping_sets]
+                used = {tree.sql() for one in sets for tree in one}
+                if not {key.tree.sql() for key in keys} <= used:
+                    raise NotTranslated("groupingSets with a column that no set has")
+                trees = [exp.Tuple(expressions=one) for one in sets]
+                arg, made = "grouping_sets", exp.GroupingSets
+        found = replace(rows, columns=(*keys, *columns), order=())
+        query = found.query
+        query.set("group", exp.Group(**{arg: [made(expressions=trees)]}))
+        return self.from_query(query, found.columns, found.names)
 
     def _pivoted(self, rows: Rows, pivot: Any, columns: Sequence[Column]) -> Iterator[Column]:
         """Yield each aggregate of the rows with each value; null where a group has no such row."""
@@ -456,6 +464,28 @@ class Plans:
         has_enough = exp.GTE(this=number, expression=exp.Literal.number(least))
         return replace(rows, where=(*rows.where, has_enough))
 
+    def fill_nulls(self, plan: Any) -> Rows:
+        """Return the rows with values instead of null and NaN, in the columns of their types.
+
+        Several values belong to a column each, whose type they take.
+        """
+        rows = self._input(plan)
+        types = self.tables.types(render(rows.query))
+        every = [c.name.lower() for c in rows.columns]
+        names = [*map(rows.own_name, plan.cols)] or every
+        has_one = len(plan.values) == 1
+        values = dict(zip(names, repeat(plan.values[0]) if has_one else plan.values, strict=False))
+        columns = []
+        for name, column, type_ in zip(every, rows.columns, types, strict=True):
+            value = values.get(name)
+            if value is None or (has_one and not _is_of(value, type_)):
+                columns.append(column)
+                continue
+            is_value = exp.If(this=_is_value(column.tree, type_), true=column.tree.copy())
+            filled = exp.cast(literal(value), type_, dialect=Verbatim)
+            columns.append(replace(column, tree=exp.Case(ifs=[is_value], default=filled)))
+        return replace(rows, columns=tuple(columns))
+
     def keep(self, plan: Any) -> Rows:
         return self.rows(plan.input)
 
@@ -546,11 +576,21 @@ def text_of(plan: Any) -> str:
 def _is_value(tree: Tree, type_: str) -> Tree:
     """Return the test that a value is neither null nor, of a type that has it, NaN."""
     if not type_:
-        raise NotTranslated("dropna over a query that is computed whole: filter by isNotNull()")
+        raise NotTranslated("dropna or fillna over a query that is computed whole: ask for nulls")
     is_known = exp.Not(this=exp.Is(this=tree.copy(), expression=exp.null()))
     if type_.upper() not in ("DOUBLE", "FLOAT"):
         return is_known
     return exp.And(this=is_known, expression=exp.Not(this=call("isnan", tree.copy())))
+
+
+def _is_of(value: Any, type_: str) -> bool:
+    """True if `fillna` with a value, a literal, concerns columns of a type."""
+    match value.WhichOneof("literal_type"):
+        case "string":
+            return type_.upper() == "STRING"
+        case "boolean":
+            return type_.upper() == "BOOLEAN"
+    return isinstance(type_of(type_), NumericType) if type_ else True
 
 
 def _several_names(expression: Any) -> list[str]:
@@ -617,6 +657,7 @@ _READERS: dict[str, Callable[[Plans, Any], Rows]] = {
     "drop": Plans.drop,
     "with_columns": Plans.add_columns,
     "drop_na": Plans.drop_nulls,
+    "fill_na": Plans.fill_nulls,
     **dict.fromkeys(
         ("hint", "repartition", "repartition_by_expression", "with_watermark"), Plans.keep
     ),

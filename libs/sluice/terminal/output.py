@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from enum import StrEnum
+from functools import partial
 from io import StringIO
 from itertools import accumulate, islice, takewhile
 from math import isfinite
@@ -113,21 +114,25 @@ def write_json(value: Any) -> None:
     sys.stdout.write(to_json(value) + "\n")
 
 
-def to_json(value: Any) -> str:
-    """Return JSON with exact decimals; values that JSON cannot express become text or null."""
+def to_json(value: Any, *, spells: bool = False) -> str:
+    """Return JSON with exact decimals; values that JSON cannot express become text or null.
+
+    `spells`: NaN and infinities become text, too.
+    """
+    inside = partial(to_json, spells=spells)
     match value:
         case dict():
             inner = (
-                f"{json.dumps(k if isinstance(k, str) else _as_text(k))}: {to_json(v)}"
+                f"{json.dumps(k if isinstance(k, str) else _as_text(k))}: {inside(v)}"
                 for k, v in value.items()
             )
             return "{" + ", ".join(inner) + "}"
         case list() | tuple():
-            return "[" + ", ".join(to_json(v) for v in value) + "]"
+            return "[" + ", ".join(map(inside, value)) + "]"
         case Decimal():
             return f"{value:f}" if value.is_finite() else "null"
         case float() if not isfinite(value):
-            return "null"
+            return json.dumps(spell(value) if spells else None)
         case _:
             return json.dumps(value, ensure_ascii=False, default=_as_text)
 
@@ -187,7 +192,7 @@ def _field(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, dict | list | tuple | bool):
-        return to_json(value)
+        return to_json(value, spells=True)
     if isinstance(value, float) and not isfinite(value):
         return spell(value)
     return f"{value:f}" if isinstance(value, Decimal) else _as_text(value)

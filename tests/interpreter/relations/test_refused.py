@@ -117,6 +117,17 @@ def test_pairs_are_limited_in_joins_without_equalities(
         rows.union(rows).crossJoin(others).count()
 
 
+def test_pairs_by_equalities_are_limited_by_memory_except_if_only_a_match_counts() -> None:
+    session = Session(10_000)
+    with interpreting(session):
+        some, same = session.range(200).selectExpr("1 AS a"), session.range(2).selectExpr("1 AS a")
+        assert some.join(same, "a", "left_semi").count() == 200
+        assert some.join(same, "a", "left_anti").count() == 0
+        assert same.join(some.limit(100), "a").count() == 200
+        with pytest.raises(UnsupportedLocally, match="too many rows"):
+            some.join(same, "a").count()
+
+
 def test_a_column_is_named_as_it_is_asked_for(rows: DataFrame) -> None:
     assert rows.select("ID").columns == ["ID"]
     assert rows.withColumn("ID", F.lit(1)).select("id").columns == ["id"]

@@ -19,21 +19,32 @@ from pyarrow.fs import FileSelector, FileType
 
 from sluice.delta.places.delta_rs import files_below
 from sluice.delta.places.folders import LOG
+from sluice.delta.places.lake_layout import DamagedLog
 
 Action = dict[str, Any]
+
+
+def parse_actions(uri: str, version: int, commit: bytes) -> list[Action]:
+    """Return the actions of a commit from its file. Raises DamagedLog if it can't be read."""
+    lines = commit.splitlines()  # of bytes: statistics may hold other ends of lines
+    try:
+        return [json.loads(line) for line in lines if line]
+    except ValueError as error:
+        raise DamagedLog(uri, f"version {version}: {error}") from None
 
 
 class Log:
     """Log of the table at `uri`."""
 
     def __init__(self, uri: str):
-        self._files = files_below(uri)
+        self._uri, self._files = uri, files_below(uri)
 
     def actions(self, version: int) -> list[Action]:
-        """Return the actions of a commit. Raises FileNotFoundError if it was cleaned."""
+        """Return the actions of a commit. Raises FileNotFoundError if it was cleaned, DamagedLog
+        if it can't be read.
+        """
         with self._files.open_input_stream(_commit(version)) as stream:
-            lines = stream.read().splitlines()  # of bytes: statistics may hold other ends of lines
-        return [json.loads(line) for line in lines if line]
+            return parse_actions(self._uri, version, stream.read())
 
     def metadata(self, version: int) -> str | None:
         """Return the `userMetadata` of a commit. Raises FileNotFoundError if it was cleaned."""

@@ -30,6 +30,7 @@ from sluice.delta.places.delta_rs import (
     stored_stamp,
 )
 from sluice.delta.places.folders import LOG, local_path
+from sluice.delta.places.lake_layout import DamagedLog
 from sluice.errors import Retryable, UsageError
 
 CHECKPOINTS = {"delta.checkpointInterval": "10"}  # delta-rs's 100 makes opening five times slower
@@ -75,12 +76,19 @@ _newest: dict[str, int] = {}  # tables, with the newest version found
 def open_version(uri: str, version: int | None = None) -> DeltaTable:
     """Return the table as of a version, or as it is now. Callers only read it.
 
-    Raises TableNotFoundError, or DeltaError for a version that is gone.
+    Raises TableNotFoundError, DamagedLog, or DeltaError for a version that is gone.
     """
     commit = commit_of(uri, version)
     if (known := _tables.find(commit)) is not None:
         return known
-    table = open_table(uri, version=commit[1] if commit else version)
+    try:
+        table = open_table(uri, version=commit[1] if commit else version)
+    except TableNotFoundError:
+        raise
+    except DeltaError as error:
+        if version is not None or store_fault(error):
+            raise
+        raise DamagedLog(uri, error) from error
     if version is None:
         _newest[uri] = table.version()
     _tables.keep(commit or commit_of(uri, table.version()), table)

@@ -275,17 +275,6 @@ def head_as_found(uri: str) -> Head | None:
         return _head(table, uri, table.version(), None)
 
 
-def readable_head(uri: str) -> Head | None:
-    """Return the head like `head_as_found`. Raises HistoryLost for a log that can't be read."""
-    try:
-        return head_as_found(uri)
-    except DeltaError as error:
-        raise HistoryLost(
-            f"the log of {uri} can't be read, so its inputs are unknown: {error}",
-            hint=f"`sluice doctor` says what is wrong with it; or drop {table_at(uri)} first",
-        ) from None
-
-
 def positions(uri: str, limit: int | None = None) -> list[tuple[int, Position]]:
     """Return (version, position) of the commits still in the log, newest first."""
     return list(_positions(open_version(uri), limit))

@@ -10,10 +10,13 @@ import re
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import shorten
+
+from deltalake.exceptions import DeltaError
 
 from sluice.declare.project import Project
 from sluice.delta.places.folders import SUFFIX, SmallFiles
-from sluice.errors import NewerLake, SluiceError
+from sluice.errors import HistoryLost, NewerLake, SluiceError
 from sluice.language.names import ENVIRONMENTS, PREVIEWS, QUALITY, REBUILT, declared_id, internal
 
 
@@ -61,6 +64,15 @@ def table_at(uri: str) -> str:
 def moved_away(uri: str) -> str:
     """Return the repair for a table that can't be fixed in place."""
     return f"restore {uri} from a backup, or move it away and run `sluice rebuild {table_at(uri)}`"
+
+
+class DamagedLog(HistoryLost, DeltaError):
+    """A table's log that can't be read."""
+
+    def __init__(self, uri: str, why: object) -> None:
+        name, said = ".".join(uri.rstrip("/").split("/")[-2:]), str(why).partition("\n")[0]
+        message = f"the log of {name} can't be read: {shorten(said, 160, placeholder=' …')}"
+        super().__init__(message, hint=moved_away(uri))
 
 
 FORMAT = 1

@@ -20,7 +20,7 @@ from sluice.delta.log.actions import Log
 from sluice.delta.log.files import active_files
 from sluice.delta.places.delta_rs import files_below, open_table
 from sluice.delta.places.folders import LOG, files_in, local_path
-from sluice.delta.places.lake_layout import moved_away
+from sluice.delta.places.lake_layout import DamagedLog, moved_away
 from sluice.delta.reading.local import arrow_schema
 from sluice.delta.reading.row_index import TableIndex
 
@@ -42,7 +42,7 @@ def log_faults(uri: str) -> Iterator[TableFault]:
     for version in versions:
         try:
             is_whole = bool(Log(uri).actions(version))
-        except ValueError:
+        except DamagedLog:
             is_whole = False
         if not is_whole:  # a power cut leaves empty files
             yield "broken-commit", f"version {version} of the log can't be read", moved_away(uri)

@@ -18,7 +18,7 @@ from sluice.interpreter.expressions.compiling import (
 )
 from sluice.interpreter.functions.comparing import alike
 from sluice.interpreter.refusals import UnsupportedLocally
-from sluice.interpreter.relations.relation import Relation
+from sluice.interpreter.relations.relation import Budget, Relation
 from sluice.interpreter.values.arrow_conversion import Values
 from sluice.interpreter.values.casts import boolean
 from sluice.interpreter.values.column_batch import (
@@ -38,7 +38,7 @@ LEFT, RIGHT = _KIND.JOIN_TYPE_LEFT_OUTER, _KIND.JOIN_TYPE_RIGHT_OUTER
 FULL = _KIND.JOIN_TYPE_FULL_OUTER
 SEMI, ANTI = _KIND.JOIN_TYPE_LEFT_SEMI, _KIND.JOIN_TYPE_LEFT_ANTI
 MOST_PAIRS = 2_000_000  # without equalities
-MOST_MATCHES = 4_000_000  # with equalities; 0.1 kB each, and as much for ten columns
+MATCH_BYTES = 48  # of what rows of tables may take, for each pair by equalities
 
 
 @dataclass(frozen=True)
@@ -80,9 +80,9 @@ class PairedRows(ColumnBatch):
 
 
 def join(
-    left: Relation, right: Relation, kind: int, condition: E.ExpressionNode | None
+    left: Relation, right: Relation, kind: int, condition: E.ExpressionNode | None, budget: Budget
 ) -> Relation:
-    """Return the rows of a join of that kind."""
+    """Return the rows of a join of that kind; pairs by equalities are limited by the budget."""
     columns = (*left.columns, *right.columns)
     parts = [(part, _equality(part, left.columns, right.columns)) for part in _conjuncts(condition)]
     equalities = [found for _, found in parts if found]
@@ -91,7 +91,10 @@ def join(
 
     def compute() -> ColumnBatch:
         a, b = _sides(left, right, kind, equalities)
-        found = _match(a, b, equalities)
+        if kind in (SEMI, ANTI) and equalities and not others:
+            of_left, of_right = _keys(a, b, equalities)
+            return _keep_met(kind, a, np.isin(of_left, of_right[of_right > 0]))
+        found = _match(a, b, equalities, budget.most // MATCH_BYTES)
         for other in others:
             found = found.keep(true_mask(other.run(PairedRows(a, b, len(left.columns), found))))
         return _shape(kind, a, b, len(left.columns), found)
@@ -123,7 +126,9 @@ def _narrow(relation: Relation, other: ColumnBatch, by: Sequence[tuple[int, Valu
     return relation
 
 
-def join_using(left: Relation, right: Relation, kind: int, names: Sequence[str]) -> Relation:
+def join_using(
+    left: Relation, right: Relation, kind: int, names: Sequence[str], budget: Budget
+) -> Relation:
     """Return a join by columns of the same names, which the result has once."""
     if kind not in (INNER, LEFT, SEMI, ANTI):
         raise UnsupportedLocally("a right or full join with USING")
@@ -132,7 +137,7 @@ def join_using(left: Relation, right: Relation, kind: int, names: Sequence[str])
         for n in names
     ]
     condition = reduce(lambda a, b: E.FunctionCall("and", (a, b)), pairs)
-    joined = join(left.under("_left"), right.under("_right"), kind, condition)
+    joined = join(left.under("_left"), right.under("_right"), kind, condition, budget)
     places = [find((n,), left.columns)[0] for n in names]
     again = {len(left.columns) + find((n,), right.columns)[0] for n in names}
     order = [*places, *(i for i in range(len(joined.columns)) if i not in {*places, *again})]
@@ -182,10 +187,10 @@ def _side(
     return int(sides.pop()) if len(sides) == 1 else -1
 
 
-def _match(a: ColumnBatch, b: ColumnBatch, equalities: Sequence[Equality]) -> Pairs:
-    """Return the pairs of rows for which the equalities hold, in the order of both sides."""
-    if not equalities and a.count * b.count > MOST_PAIRS:
-        raise UnsupportedLocally("a join without equalities of too many rows")
+def _keys(
+    a: ColumnBatch, b: ColumnBatch, equalities: Sequence[Equality]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return a number for each row of both sides, equal if they match; 0 matches nothing."""
     numbers, nulls = [], np.zeros(a.count + b.count, bool)
     for equality in equalities:
         type_ = equality.left.type
@@ -195,13 +200,20 @@ def _match(a: ColumnBatch, b: ColumnBatch, equalities: Sequence[Equality]) -> Pa
             nulls |= null_mask(both)
     keys = combine(numbers, len(nulls)) + 1
     keys[nulls] = 0
-    of_left, of_right = keys[: a.count], keys[a.count :]
+    return keys[: a.count], keys[a.count :]
+
+
+def _match(a: ColumnBatch, b: ColumnBatch, equalities: Sequence[Equality], most: int) -> Pairs:
+    """Return the pairs of rows for which the equalities hold, in the order of both sides."""
+    if not equalities and a.count * b.count > MOST_PAIRS:
+        raise UnsupportedLocally("a join without equalities of too many rows")
+    of_left, of_right = _keys(a, b, equalities)
     by_key = np.argsort(of_right, kind="stable")
-    sizes = np.bincount(of_right, minlength=int(keys.max(initial=0)) + 1)
+    sizes = np.bincount(of_right, minlength=int(of_left.max(initial=0)) + 1)
     firsts = (np.cumsum(sizes) - sizes)[of_left]
     sizes[0] = 0
     counts = sizes[of_left]
-    if counts.sum() > MOST_MATCHES:
+    if counts.sum() > most:
         raise UnsupportedLocally("a join with too many rows")
     nth = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
     return Pairs(np.repeat(np.arange(a.count), counts), by_key[np.repeat(firsts, counts) + nth])
@@ -209,14 +221,24 @@ def _match(a: ColumnBatch, b: ColumnBatch, equalities: Sequence[Equality]) -> Pa
 
 def _shape(kind: int, a: ColumnBatch, b: ColumnBatch, width: int, found: Pairs) -> ColumnBatch:
     """Return the rows of a join of that kind for these pairs."""
-    is_met = np.isin(np.arange(a.count), found.left)
     if kind in (SEMI, ANTI):
-        return a.take(np.flatnonzero(is_met == (kind == SEMI)))
+        return _keep_met(kind, a, _met(a, found.left))
     left, right = [found.left], [found.right]
     if kind in (LEFT, FULL):
-        left.append(np.flatnonzero(~is_met))
+        left.append(np.flatnonzero(~_met(a, found.left)))
         right.append(np.full(len(left[-1]), -1))
     if kind in (RIGHT, FULL):
-        right.append(np.flatnonzero(~np.isin(np.arange(b.count), found.right)))
+        right.append(np.flatnonzero(~_met(b, found.right)))
         left.append(np.full(len(right[-1]), -1))
     return PairedRows(a, b, width, Pairs(np.concatenate(left), np.concatenate(right)))
+
+
+def _met(side: ColumnBatch, numbers: np.ndarray) -> np.ndarray:
+    """Return for each row of a side if its number is among these."""
+    met = np.zeros(side.count, bool)
+    met[numbers] = True
+    return met
+
+
+def _keep_met(kind: int, a: ColumnBatch, met: np.ndarray) -> ColumnBatch:
+    return a.take(np.flatnonzero(met == (kind == SEMI)))

@@ -142,10 +142,10 @@ def _where(relation: Relation, node: E.ExpressionNode) -> Relation:
 def _join(plans: Plans, plan: Any) -> Relation:
     left, right = plans.relation(plan.left), plans.relation(plan.right)
     if plan.using_columns:
-        return join_using(left, right, plan.join_type, list(plan.using_columns))
+        return join_using(left, right, plan.join_type, list(plan.using_columns), plans.budget)
     given = plan.HasField("join_condition")
     condition = protocol.read_expression(plan.join_condition) if given else None
-    return join(left, right, plan.join_type, condition)
+    return join(left, right, plan.join_type, condition, plans.budget)
 
 
 def _set_operation(plans: Plans, plan: Any) -> Relation:

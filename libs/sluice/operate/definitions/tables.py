@@ -16,7 +16,7 @@ from sluice.declare.meaning import definitions_before, meaning
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.opened import exists
-from sluice.delta.log.position import Head, Position, readable_head
+from sluice.delta.log.position import Head, Position, head_as_found
 from sluice.delta.notes import failures
 from sluice.delta.notes.failures import begun_at
 from sluice.delta.places import inventory
@@ -50,7 +50,7 @@ def built_from(lake: LakeLayout, table_id: str) -> dict[str, Position]:
     for name in stored_tables(lake):
         if declared_id(name) == table_id:
             continue  # it may be broken, and dropped for that reason
-        at = readable_head(lake.uri(name))
+        at = head_as_found(lake.uri(name))
         if at and at.position and table_id in map(declared_id, at.position.reads):
             found[name] = at.position
     return found
@@ -77,7 +77,7 @@ def dropped_from(lake: LakeLayout, ids: Collection[str]) -> list[str]:
     """Return the folders of dropped tables that are among those tables, or were made from them."""
     found = []
     for name in inventory.kept_folders(lake):
-        heads = (readable_head(uri) for uri in inventory.folders_in(lake, name) if exists(uri))
+        heads = (head_as_found(uri) for uri in inventory.folders_in(lake, name) if exists(uri))
         read = {declared_id(i) for at in heads if at and at.position for i in at.position.reads}
         if name.rpartition("@")[0] in ids or read & {*ids}:
             found.append(name)
@@ -173,7 +173,7 @@ def rename(project: Project, old: str, table: Table) -> list[Renamed]:
     nodes = {n.id: n for each in graph.tables.values() for n in nodes_of(each, graph)}
     done = []
     for name in sorted(stored_tables(lake)):
-        at = readable_head(lake.uri(name))
+        at = head_as_found(lake.uri(name))
         if (
             at
             and at.position
@@ -207,7 +207,7 @@ def _check(project: Project, old: str, table: Table) -> None:
             f"{old} can't be renamed: the lake has a table {table.id} already ({', '.join(there)})",
             hint=f"if it is not wanted, run `sluice drop {table.id}` first",
         )
-    at = readable_head(lake.uri(old)) if exists(lake.uri(old)) else None
+    at = head_as_found(lake.uri(old)) if exists(lake.uri(old)) else None
     kind = at.position.meaning.get("kind", table.kind) if at and at.position else table.kind
     if kind != table.kind:
         raise UsageError(

@@ -120,7 +120,8 @@ def check(value: Any, kind: pa.DataType, column: str) -> Any:
     try:
         if isinstance(value, Decimal):
             value = _within_digits(value, kind)
-        return pa.scalar(value, kind).as_py()
+        found = pa.scalar(value, kind)  # or it does not fit
+        return value if isinstance(value, datetime) else found.as_py()
     except (pa.ArrowException, OverflowError, ValueError):
         shown = value if isinstance(value, Decimal) else repr(value)
         raise UsageError(f"{shown} does not fit column {column!r} ({type_name(kind)})") from None

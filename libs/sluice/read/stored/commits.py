@@ -5,7 +5,6 @@ later commits. A commit without a position that changes rows is somebody else's:
 nothing before it is shown.
 """
 
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,6 +12,7 @@ from functools import cache, partial
 from itertools import takewhile
 from typing import Any
 
+from sluice.delta.log.actions import parse_actions
 from sluice.delta.log.opened import open_version
 from sluice.delta.log.position import CREATE, UPKEEP, Pin, Position
 from sluice.errors import ForeignCommit, HistoryLost, SluiceError
@@ -38,7 +38,7 @@ def commit(uri: str, version: int) -> Commit | None:
     """Return the commit of that version; None if the log no longer has it."""
     try:
         with filesystem(uri).open_input_stream(f"_delta_log/{version:020d}.json") as stream:
-            actions = [json.loads(line) for line in stream.read().splitlines() if line]
+            actions = parse_actions(uri, version, stream.read())
     except FileNotFoundError:
         return None
     info: dict[str, Any] = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})

@@ -132,9 +132,7 @@ class Scan:
                 first = start + groups[0].start
                 for group in groups:
                     self.note(group, columns)
-                found = self.find(groups, ())
-                begins = pa.array([group.start - groups[0].start for group in groups])
-                numbers = pc.add(pc.take(begins, found[GROUP]), found[ROW])
+                numbers = self._number(groups)
                 if after >= first:
                     numbers = numbers.filter(pc.greater(numbers, after - first))
                 if len(numbers):
@@ -142,6 +140,14 @@ class Scan:
                     table = table.append_column(ROW, pc.add(numbers, first)).slice(0, left)
                     left = left if left is None else left - table.num_rows
                     yield table
+
+    def _number(self, groups: Sequence[RowGroup]) -> pa.ChunkedArray:
+        """Return the numbers of the wanted rows, counted through row groups of one file."""
+        if not self._tested and groups[0].file.kept is None:
+            return pa.chunked_array([pa.arange(0, sum(group.rows for group in groups))])
+        found = self.find(groups, ())
+        begins = pa.array([group.start - groups[0].start for group in groups])
+        return pc.add(pc.take(begins, found[GROUP]), found[ROW])
 
     def only(self, columns: tuple[str, ...]) -> Iterator[pa.Table]:
         """Yield the row of one key, if there is one; the file with most rows is read first.
@@ -159,9 +165,10 @@ class Scan:
             for group in self.row_groups(file):
                 self.note(group, columns)
                 keys = self.snapshot.read(group, key.columns, again=True)
-                number = pc.index(KeyOrder(key.columns).at(keys, key.low), value=True).as_py()
-                if number >= 0:
-                    yield self.snapshot.read(group, columns, again=True).slice(number, 1)
+                found = pc.indices_nonzero(KeyOrder(key.columns).at(keys, key.low))
+                if len(found):
+                    rows = self.snapshot.read(group, columns, again=True)
+                    yield rows.slice(found[0].as_py(), 1)
                     return
 
     def _look_up(self, file: DataFile, key: KeyRange, columns: tuple[str, ...]) -> pa.Table | None:

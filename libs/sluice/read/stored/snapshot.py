@@ -26,7 +26,7 @@ from pyarrow.fs import FileSystem, FileType, LocalFileSystem, SubTreeFileSystem
 from sluice.delta.log.files import active_files, file_name, kept_rows, mask_of
 from sluice.delta.log.opened import CommitCache, commit_of, open_version
 from sluice.delta.log.position import unread_features
-from sluice.delta.places.delta_rs import files_below, open_table
+from sluice.delta.places.delta_rs import files_below
 from sluice.delta.reading.row_index import TableIndex, Unusable
 from sluice.errors import Retryable, UsageError
 from sluice.language.names import QUARANTINE, RESERVED_PREFIX, internal
@@ -467,7 +467,7 @@ def open_delta(name: str, uri: str, version: int | None = None, *, build: str = 
     except DeltaError as error:
         if version is None:
             raise
-        raise _no_version(name, version, "its log is gone", open_table(uri).version()) from error
+        raise _no_version(name, version, "its log is gone", open_version(uri).version()) from error
 
 
 def _no_version(name: str, version: int, why: str, head: int) -> UsageError:
