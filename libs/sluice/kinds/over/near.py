@@ -70,6 +70,8 @@ class OverBatch(Batch[OverRows]):
         operator, source, limits = self.operator, self.operator.source, self.context.limits
         if operator.reach is None or not (self._input.is_large and self._input.may_search):
             return None
+        if (self.plan.size.rows or 0) > 2 * limits.handed_rows:  # with both images of a row
+            return None
         order = Order(operator.spec.order_by[0], operator.reach.column)
         ends = order.ends(self._input)
         room = self._room(operator.reach, order, *ends) if ends else None

@@ -51,8 +51,9 @@ RUNS: Mapping[str, str] = {
     **dict.fromkeys(("min", "bool_and", "every"), "least({had}, {now})"),
     **dict.fromkeys(("max", "bool_or", "some"), "greatest({had}, {now})"),
     "sum": ADDED,
+    **dict.fromkeys(("first_value", "first"), "{had}"),
+    **dict.fromkeys(("last_value", "last"), "coalesce({now}, {had})"),  # without nulls
 }
-FIRST, LAST = "{had}", "coalesce({now}, {had})"  # last: without nulls
 
 
 class OverRows(Operator):
@@ -234,16 +235,13 @@ def _distance(bound: str, type_: str) -> float:
 
 def _run_of(call: WindowCall, type_: str, last: float) -> str:
     """Return how a function goes on from its result, of that type, in the view; '' if it can't."""
-    base, name = base_name(type_), call.function
-    if name in ("first_value", "first") and not last and not _ignores_nulls(call):
-        return FIRST if type_ else ""
-    if name in ("last_value", "last") and not last:
-        return LAST if type_ else ""
-    sql = RUNS.get(name, "")
-    if sql == ADDED:
-        of = Decimal.of(type_)
-        if of is None or of.precision > SUMMED_DIGITS:
-            return ""
-        wide = f"DECIMAL({of.precision}, {of.scale})"
-        return sql.replace("{wide}", wide).replace("{type}", type_)
-    return sql if base in COMPARED else ""
+    sql, of = RUNS.get(call.function, ""), Decimal.of(type_)
+    if call.function in ROWS_OF_FRAME:
+        is_sure = not last and (sql != "{had}" or not _ignores_nulls(call))
+        return sql if is_sure and type_ else ""
+    if sql != ADDED:
+        return sql if base_name(type_) in COMPARED else ""
+    if of is None or of.precision > SUMMED_DIGITS:
+        return ""
+    wide = f"DECIMAL({of.precision}, {of.scale})"
+    return sql.replace("{wide}", wide).replace("{type}", type_)
