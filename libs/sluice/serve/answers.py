@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from enum import StrEnum
+from functools import lru_cache
 from http import HTTPStatus
 from io import StringIO
 from itertools import chain, islice
@@ -174,20 +175,21 @@ def _csv(rows: Iterable[Row], names: Sequence[str]) -> bytes:
     return text.getvalue().encode()
 
 
-def negotiate(accept: str, offered: Iterable[Format]) -> Format:
+@lru_cache(maxsize=256)
+def negotiate(accept: str, offered: tuple[Format, ...]) -> Format:
     """Return the offered format that a request prefers. Raises Refused if it takes none."""
-    every, best, chosen = list(offered), 0.0, None
+    best, chosen = 0.0, None
     for part in (accept or "*/*").split(","):
         media, *parameters = (text.strip().lower() for text in part.split(";"))
         weight = next((p[2:] for p in parameters if p.startswith("q=")), "1")
         quality = float(weight) if re.fullmatch(r"[01](\.\d{0,3})?", weight) else 0.0
         kind = media.removesuffix("*")
-        fits = [f for f in every if media in (f, "*/*") or (media != kind and f.startswith(kind))]
+        fits = [f for f in offered if media in (f, "*/*") or (media != kind and f.startswith(kind))]
         if fits and quality > best:
             best, chosen = quality, fits[0]
     if chosen is None:
         raise Refused(
-            HTTPStatus.NOT_ACCEPTABLE, "none of the accepted formats is offered", ", ".join(every)
+            HTTPStatus.NOT_ACCEPTABLE, "none of the accepted formats is offered", ", ".join(offered)
         )
     return chosen
 

@@ -13,14 +13,12 @@ import secrets
 import time
 from collections import Counter, defaultdict
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
-from queue import SimpleQueue
 from socket import AF_INET, AF_INET6, IPPROTO_TCP, TCP_NODELAY, create_server, socket
-from threading import Lock, Thread
+from threading import Lock
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, unquote_plus
 
@@ -57,6 +55,7 @@ from sluice.serve.answers import (
 from sluice.serve.changes import events
 from sluice.serve.pages import PAGES, refusal
 from sluice.serve.questions import Limits, Question, Route, refuse, took_long
+from sluice.serve.readers import Readers, hand_over
 from sluice.serve.routes import DESCRIPTIONS, ROUTES
 from sluice.serve.states import metrics
 
@@ -130,9 +129,7 @@ class Server:
     threads: int = field(default_factory=lambda: min(8, 2 * (os.cpu_count() or 1)))
 
     def __post_init__(self) -> None:
-        self._reads = SimpleQueue[Callable[[], None]]()  # an executor takes several times as long
-        for _ in range(self.threads):
-            Thread(target=_read_all, args=(self._reads,), name="read", daemon=True).start()
+        self._readers = Readers(self.threads)
         self._waiting = self._streams = 0
         self.is_ending = False
         self._answered = Counter[tuple[str, int]]()
@@ -195,38 +192,16 @@ class Server:
             wait = {"Retry-After": "1"}
             raise Refused(HTTPStatus.TOO_MANY_REQUESTS, "too many requests wait", "", wait)
         self._waiting += 1
-        answered = self._begin(read, waited=1)
+        answered = self._readers.begin(read, self._wait_no_more)
         loop, late = asyncio.get_running_loop(), took_long(self.limits)
-        limit = loop.call_later(self.limits.seconds, self._end, answered, None, late)
+        limit = loop.call_later(self.limits.seconds, hand_over, answered, None, late)
         try:
             return await answered
         finally:
             limit.cancel()
 
-    def _begin(self, read: Callable[[], T], waited: int = 0) -> "asyncio.Future[T]":
-        """Have a thread read. `waited`: the requests that then wait no more."""
-        loop = asyncio.get_running_loop()
-        answered: asyncio.Future[T] = loop.create_future()
-
-        def work() -> None:
-            found, wrong = None, None
-            try:
-                found = read()
-            except Exception as error:  # noqa: BLE001  # of a read: who waits for it gets it
-                wrong = error
-            with suppress(RuntimeError):  # of a loop that has ended: nobody waits any more
-                loop.call_soon_threadsafe(self._end, answered, found, wrong, waited)
-
-        self._reads.put(work)
-        return answered
-
-    def _end(
-        self, answered: "asyncio.Future[Any]", found: Any, wrong: Exception | None, waited: int = 0
-    ) -> None:
-        """Hand over what a read found, if somebody still waits for it."""
-        self._waiting -= waited
-        if not answered.done():
-            answered.set_exception(wrong) if wrong else answered.set_result(found)
+    def _wait_no_more(self) -> None:
+        self._waiting -= 1
 
     async def _stream(self, asked: Callable[[], Question], last: str | None) -> Response:
         if self._streams >= self.limits.streams:
@@ -255,7 +230,7 @@ class Server:
         heard = time.monotonic()
         try:
             while not self.is_ending:
-                found = await self._begin(partial(next, stream))
+                found = await self._readers.begin(partial(next, stream))
                 if not found and time.monotonic() - heard > PING:
                     found = b": still here\n\n"
                 if found:
@@ -364,12 +339,6 @@ class Listener(uvicorn.Server):
     async def shutdown(self, sockets: list[socket] | None = None) -> None:
         self.of.is_ending = True
         await super().shutdown(sockets)
-
-
-def _read_all(reads: "SimpleQueue[Callable[[], None]]") -> None:
-    """Read what requests ask for, one after the other, until the process ends."""
-    while True:
-        reads.get()()
 
 
 def _wants_page(request: Request) -> bool:

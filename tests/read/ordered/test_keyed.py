@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
+from random import Random
 from tempfile import TemporaryDirectory
 
 import pyarrow as pa
@@ -15,9 +16,9 @@ from tests.read.tables import keyed, placed, write
 
 from sluice.delta.reading import row_index
 from sluice.errors import UsageError
-from sluice.read.conditions.key_order import KeyColumns
+from sluice.read.conditions.key_order import KeyColumns, KeyRange, place
 from sluice.read.stored import snapshot
-from sluice.read.stored.snapshot import NotBuilt, Snapshot, SnapshotExpired
+from sluice.read.stored.snapshot import NotBuilt, Rising, Snapshot, SnapshotExpired, _within
 
 KEY = pa.schema([("k", pa.int64()), ("s", pa.string()), ("v", pa.int64())])
 key_values = st.tuples(
@@ -86,6 +87,20 @@ def test_a_get_of_a_key_outside_all_files_opens_none(tmp_path):
     found = keyed(some_table(tmp_path), "k").range(key_from=-5, key_to=-1)
     assert list(found) == []
     assert found.touched.files == 0
+
+
+def test_row_groups_in_order_are_found_as_one_by_one():
+    chance = Random(7)
+    for _ in range(300):
+        lows = sorted(chance.choices(range(9), k=6))
+        highs = sorted(low + chance.randrange(4) for low in lows)
+        units = [(place(low), place(high)) for low, high in zip(lows, highs, strict=True)]
+        bounds = sorted(chance.choices([None, *range(12)], k=2), key=place)
+        low, high = ((place(one),) for one in bounds)
+        one_by_one = [n for n, (a, b) in enumerate(units) if a <= high[0] and b >= low[0]]
+        known = {"k": Rising(units)}
+        found = _within(KeyRange(("k",), low, high), range(6), known.__getitem__)
+        assert [*found] == one_by_one
 
 
 def test_an_ordered_read_opens_files_only_as_they_are_reached(tmp_path):

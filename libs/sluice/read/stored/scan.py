@@ -16,7 +16,7 @@ from sluice.language.names import CHANGE_TYPE, GOES
 from sluice.limits import Limits
 from sluice.read.conditions.key_order import NAN, NULL, KeyOrder, KeyRange
 from sluice.read.conditions.where import Predicate
-from sluice.read.stored.snapshot import DataFile, RowGroup, Snapshot, open_delta
+from sluice.read.stored.snapshot import DataFile, RowGroup, Snapshot, open_delta, stored_bytes
 
 GROUP, ROW = "_group", "_row"
 TOGETHER = 65_536  # rows that are read at a time where the order does not matter
@@ -105,8 +105,8 @@ class Scan:
             raise Overdue
         self.touched.row_groups += 1
         self.touched.rows += group.rows
-        needed = dict.fromkeys((*columns, *self._tested))
-        self.touched.bytes += self.snapshot.bytes_of(group, needed)
+        needed = tuple(dict.fromkeys((*columns, *self._tested)))
+        self.touched.bytes += stored_bytes(self.snapshot.uri, group.file.path, group.index, needed)
 
     def read_unordered(
         self, columns: tuple[str, ...], limit: int | None = None

@@ -6,11 +6,13 @@ order or identity needs them, and never shown. Data files never change once writ
 read once is right for every version.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from itertools import accumulate, zip_longest
+from itertools import accumulate, pairwise, zip_longest
+from operator import itemgetter
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -125,6 +127,14 @@ def recalled_group(
     return found
 
 
+@lru_cache(maxsize=FILES)
+def stored_bytes(uri: str, path: str, index: int, columns: tuple[str, ...]) -> int:
+    """Return the size of columns of a row group in its file."""
+    stored, known = footer(uri, path).row_group(index), leaves(uri, path)
+    chunks = (stored.column(i) for name in columns for i in known.get(name, ()))
+    return sum(chunk.total_compressed_size for chunk in chunks)
+
+
 @cached(LRUCache(BOUNDS, getsizeof=lambda counts: len(counts[0])), lock=Lock())
 def row_counts(uri: str, path: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the number of rows of each row group of a file, and of all before it."""
@@ -145,12 +155,20 @@ def group_bounds(uri: str, path: str, column: str, kind: pa.DataType) -> tuple[B
     )
 
 
+class Rising(tuple[tuple[Place, Place], ...]):
+    """First and last places of units, neither of which ever falls from one to the next."""
+
+    __slots__ = ()
+
+
 @cached(LRUCache(BOUNDS, getsizeof=len), lock=Lock())
 def group_places(
     uri: str, path: str, column: str, kind: pa.DataType
 ) -> tuple[tuple[Place, Place], ...]:
     """Return the first and last place of a column's values in each row group."""
-    return tuple((lowest(b), highest(b)) for b in group_bounds(uri, path, column, kind))
+    found = [(lowest(b), highest(b)) for b in group_bounds(uri, path, column, kind)]
+    rise = all(a[0] <= b[0] and a[1] <= b[1] for a, b in pairwise(found))
+    return Rising(found) if rise else tuple(found)
 
 
 class SnapshotExpired(Retryable):
@@ -359,13 +377,6 @@ class Snapshot:
         """This machine's index of the rows; it is looked up, never made."""
         return None if "://" in self.uri else TableIndex(self.uri)
 
-    def bytes_of(self, group: RowGroup, columns: Iterable[str]) -> int:
-        """Return the size of those columns of the row group in its file."""
-        path = group.file.path
-        stored, known = footer(self.uri, path).row_group(group.index), leaves(self.uri, path)
-        chunks = (stored.column(i) for name in columns for i in known.get(name, ()))
-        return sum(chunk.total_compressed_size for chunk in chunks)
-
     @cached_property
     def starts(self) -> Mapping[str, int]:
         """Number of stored rows before those of each file, by its path."""
@@ -431,7 +442,11 @@ def _within(
     bounds = zip_longest(key_range.low or (), key_range.high or ())
     for column, (first, last) in zip(key_range.columns, bounds, strict=False):
         known, low, high = places_of(column), first or FIRST, last or LAST
-        units = [i for i in units if known[i][0] <= high and known[i][1] >= low]
+        if isinstance(known, Rising) and isinstance(units, range):
+            begin = bisect_left(known, low, units.start, units.stop, key=itemgetter(1))
+            units = range(begin, bisect_right(known, high, begin, units.stop, key=itemgetter(0)))
+        else:
+            units = [i for i in units if known[i][0] <= high and known[i][1] >= low]
         if low != high:
             break
     return units
