@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from deltalake import write_deltalake
 from tests.spark_pipelines.projects import land, rows_of, sluice, write_project
 
@@ -140,6 +141,93 @@ def test_dropna_counts_nan_as_missing(tmp_path: Path) -> None:
     found = rows_of_frames(tmp_path, {n: f'{frame}.select("id")' for n, frame in frames.items()})
     kept = {name: sorted(row["id"] for row in rows) for name, rows in found.items()}
     assert kept == {"by_any": [1], "by_all": [1, 2], "by_two": [1]}
+
+
+def test_fields_of_structs_are_read_from_files_and_from_tables(tmp_path: Path) -> None:
+    """In any case of their names, also within arrays and maps."""
+    text = """
+        from pyspark import pipelines as dp
+
+        @dp.table
+        def landed():
+            schema = "id BIGINT, s STRUCT<a: INT, Bc: STRING>, l ARRAY<STRUCT<q: INT>>, "
+            schema += "m MAP<STRING, STRUCT<x: DOUBLE>>"
+            return spark.readStream.schema(schema).json("landing/nested")
+
+        @dp.materialized_view
+        def fields():
+            rows = spark.read.table("landed")
+            return rows.selectExpr("id", "s.a", "s.Bc AS bc", "l[0].q", "m['k'].x")
+
+        @dp.materialized_view
+        def of_table():
+            rows = spark.read.format("delta").load("warehouse/nested")
+            return rows.selectExpr("id", "s.a", "s.Bc AS bc", "l[0].q")
+    """
+    row = {"id": 1, "s": {"a": 2, "Bc": "x"}, "l": [{"q": 3}], "m": {"k": {"x": 0.5}}}
+    spec = write_project(tmp_path, a_py=text)
+    land(tmp_path / "landing/nested", "1.json", row)
+    rows = pa.table({name: [row[name]] for name in ("id", "s", "l")})
+    write_deltalake(tmp_path / "warehouse/nested", rows)
+    ran = sluice("run", "--spec", spec)
+    assert ran.exit_code == 0, ran.output
+    expected = {"id": 1, "a": 2, "bc": "x", "q": 3}
+    assert rows_of(spec, "of_table") == [expected]
+    assert rows_of(spec, "fields") == [{**expected, "x": 0.5}]
+
+
+@pytest.mark.parametrize(
+    ("schema", "row"),
+    [
+        ("id INT NOT NULL, v STRING COMMENT 'a, b'", {"id": 1, "v": "x"}),
+        ("id INT, `Full Name` STRING", {"id": 1, "full_name": "x"}),
+        ("struct<id:int,v:string>", {"id": 1, "v": "x"}),
+    ],
+)
+def test_a_stream_has_the_schema_that_ddl_spells(
+    tmp_path: Path, schema: str, row: dict[str, Any]
+) -> None:
+    text = f"""
+        from pyspark import pipelines as dp
+
+        @dp.table
+        def landed():
+            return spark.readStream.schema({schema!r}).json("landing/f")
+    """
+    spec = write_project(tmp_path, a_py=text)
+    land(tmp_path / "landing/f", "1.json", {"id": 1, "v": "x", "Full Name": "x"})
+    ran = sluice("run", "--spec", spec)
+    assert ran.exit_code == 0, ran.output
+    assert rows_of(spec, "landed") == [row]
+
+
+@pytest.mark.parametrize(
+    ("schema", "why"),
+    [
+        ("id INT, v INTERVAL DAY", "can't read the schema"),
+        ("id INT, s STRUCT<`a b`: INT>", "column 's': unknown type"),
+        ("id", "can't read the schema 'id'"),
+    ],
+)
+def test_a_schema_that_no_table_can_have_leaves_one_table_out(
+    tmp_path: Path, schema: str, why: str
+) -> None:
+    text = f"""
+        from pyspark import pipelines as dp
+
+        @dp.table
+        def landed():
+            return spark.readStream.schema({schema!r}).json("landing/f")
+
+        @dp.materialized_view
+        def other():
+            return spark.range(2)
+    """
+    spec = write_project(tmp_path, a_py=text)
+    ran = sluice("run", "--spec", spec)
+    assert ran.exit_code == 0, ran.output
+    assert f"transformations/a.py:4: landed: {why}" in ran.output
+    assert len(rows_of(spec, "other")) == 2
 
 
 def test_fillna_fills_columns_of_the_values_type_or_by_name(tmp_path: Path) -> None:

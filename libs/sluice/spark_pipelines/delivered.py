@@ -6,9 +6,10 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 from sluice.cache import cache_folder
+from sluice.language.typed.types import canonical
 from sluice.spark_pipelines.expressions import NotTranslated
 from sluice.spark_pipelines.texts import column_name
 
@@ -16,15 +17,22 @@ from sluice.spark_pipelines.texts import column_name
 def declared_columns(schema: StructType) -> dict[str, Any]:
     """Return the fields that declare a schema: its columns, and names that can't be theirs.
 
-    Raises NotTranslated if two columns would have one name.
+    Raises NotTranslated if two columns would have one name, or one has a type that none may have.
     """
     names = {column_name(f.name): f.name for f in schema}
     if lost := {f.name for f in schema} - {*names.values()}:
         raise NotTranslated(f"the name of column {min(lost)!r} is that of another one, in a table")
-    types = (f.dataType.simpleString().upper() for f in schema)
+    types = map(_declared_type, schema)
     renamed = {new: old for new, old in names.items() if new != old}
     ddl = ", ".join(f"{name} {type_}" for name, type_ in zip(names, types, strict=True))
     return {"schema": ddl, **({"names": renamed} if renamed else {})}
+
+
+def _declared_type(field: StructField) -> str:
+    try:
+        return canonical(field.dataType.simpleString())
+    except ValueError as error:
+        raise NotTranslated(f"column {field.name!r}: {error}") from None
 
 
 MESSAGE = "key BINARY, value BINARY, partition INT, offset BIGINT, timestamp TIMESTAMP"

@@ -8,14 +8,16 @@ write, files and topics are sources.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from textwrap import shorten
 from typing import Any, Protocol
 
 import sqlglot
+from pyspark.sql.types import StructType
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from sluice.delta.log.opened import exists
-from sluice.interpreter.expressions.from_protocol import schema_of
+from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.language.names import NAME, unknown
 from sluice.language.syntax import Tree, Verbatim, reason_of, render
 from sluice.language.typed.types import read_columns
@@ -31,6 +33,7 @@ from sluice.spark_pipelines.texts import (
     parsed,
     part_of_with,
     quoted,
+    read_schema,
     with_views,
     without_streams,
 )
@@ -256,11 +259,18 @@ class FlowReader(Tables):
             "path": place,
             "format": format_,
             "delivery": "stream",
-            **declared_columns(schema_of(source.schema)),
+            **declared_columns(self._schema(source.schema)),
             **({"options": options} if options else {}),
         }
         name = self._read_stream(fields, places[0], "files")
         return plans.from_table(name, self.tables.columns(name), ())
+
+    def _schema(self, text: str) -> StructType:
+        try:
+            return read_schema(text)
+        except (SqlglotError, ValueError, UnsupportedLocally) as error:
+            problem = f"can't read the schema {shorten(text, 80)!r}: {reason_of(error)}"
+            raise Refused(problem, self.flow.place) from None
 
     def _topic(self, plans: Plans, options: Mapping[str, str]) -> Rows:
         """Return the messages of a topic, with the columns that Spark gives them."""

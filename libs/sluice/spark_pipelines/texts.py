@@ -5,9 +5,11 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, count
 
 import sqlglot
+from pyspark.sql.types import StructField, StructType
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
+from sluice.interpreter.expressions.from_protocol import schema_of, type_of
 from sluice.language.names import NAME
 from sluice.language.syntax import KEYWORDS, Tree, Verbatim
 from sluice.language.typed.types import canonical
@@ -31,10 +33,33 @@ def quoted(name: str) -> str:
     return f"`{name}`" if name in KEYWORDS else name
 
 
+def read_schema(text: str) -> StructType:
+    """Return the schema that a stream of files is given: JSON, or DDL with or without `struct<…>`.
+
+    Raises SqlglotError, ValueError, UnsupportedLocally.
+    """
+    if text.startswith("{"):
+        return schema_of(text)
+    if text.strip().lower().startswith("struct<"):
+        return type_of(canonical(text))  # type: ignore[return-value] # of a struct
+    fields = [
+        StructField(c.name, type_of(canonical(kind.sql("spark"))))
+        for c in _column_definitions(text)
+        if (kind := c.args["kind"])
+    ]
+    if not fields or not all(field.name for field in fields):
+        raise ValueError("columns are written as names and types, with commas between them")
+    return StructType(fields)
+
+
+def _column_definitions(ddl: str) -> list[exp.ColumnDef]:
+    tree = sqlglot.parse_one(f"CREATE TABLE t ({ddl})", dialect="spark")
+    return [c for c in tree.this.expressions if isinstance(c, exp.ColumnDef)]
+
+
 def declared_types(ddl: str) -> dict[str, str]:
     """Return the columns of DDL with their types. Raises SqlglotError, ValueError."""
-    tree = sqlglot.parse_one(f"CREATE TABLE t ({ddl})", dialect="spark")
-    found = (c for c in tree.this.expressions if isinstance(c, exp.ColumnDef))
+    found = _column_definitions(ddl)
     return {column_name(c.name): canonical(c.args["kind"].sql("spark")) for c in found}
 
 
