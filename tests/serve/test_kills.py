@@ -1,5 +1,6 @@
 """Kills: of the server, of a batch under an open cursor, of a client in the middle of a stream."""
 
+import asyncio
 import http.client
 import json
 import os
@@ -15,11 +16,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
-from tests.serve.conftest import SCHEMA, deliver, event, serving
+from starlette.testclient import TestClient
+from tests.serve.conftest import SCHEMA, deliver, event, server_of, serving
 from tests.support.landed import Landed, folder_of
 
 import sluice
 from sluice.read.changelog import Changelog
+from sluice.serve.app import Ending
 from sluice.serve.client import PLACE, Remote
 
 PATH = "/v1/tables/events/rows?limit=7&columns=id"
@@ -127,6 +130,19 @@ def test_a_stream_goes_on_with_another_server(shop: Landed) -> None:
     every = list(Changelog.open(sluice.open(shop.folder / "config"), "best").rows())
     assert [r["what"] for r in seen] == [r["what"] for r in every[:18]]
     assert len({r[PLACE] for r in seen}) == 18
+
+
+def test_requests_that_a_server_cannot_finish_any_more_may_be_sent_again(shop: Landed) -> None:
+    server = server_of(shop.folder)
+    server.is_ending = True
+
+    async def wait(*given: Any) -> None:
+        raise asyncio.CancelledError
+
+    answer = TestClient(Ending(wait, server), base_url="http://localhost").get(PATH)
+    assert answer.status_code == 503
+    assert answer.headers["Retry-After"] == "1"
+    assert "ends" in answer.json()["error"]["message"]
 
 
 def test_the_command_refuses_other_machines_without_a_token(shop: Landed) -> None:

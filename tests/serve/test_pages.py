@@ -11,7 +11,9 @@ from deltalake import DeltaTable
 from tests.serve.conftest import DECLARED, Visitor, deliver, event, serving
 from tests.support.landed import Landed
 
+from sluice.read.changelog import Changelog
 from sluice.report.publish import report_folder
+from sluice.serve import pages
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -86,6 +88,16 @@ def test_changes_that_are_no_longer_kept_are_nothing_wrong(copy: Landed, visit: 
     assert 'data-name="_change_type">' in newest
     answer = client.get("/v1/tables/sums/changes", params={"from_version": table.version() + 1})
     assert answer.json()["rows"]
+
+
+def test_changes_of_a_large_batch_are_not_read_for_a_page(
+    visit: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pages, "LARGEST", 1)
+    monkeypatch.setattr(Changelog, "feed", None)  # it would fail
+    shown = unescape(visit().get("/tables/sums").text).partition("Newest changes")[2]
+    said = r"Version \d+ changed too many rows to show here. Read them from /v1/tables/\S+/changes"
+    assert re.search(said, shown.partition("</section>")[0])
 
 
 def test_a_column_is_followed_there_and_back(visit: Visitor) -> None:

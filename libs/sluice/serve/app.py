@@ -29,7 +29,7 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route as Address
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from sluice.declare.project import load_sound
@@ -76,6 +76,13 @@ STATUSES: tuple[tuple[type[SluiceError], HTTPStatus], ...] = (
     (HistoryLost, HTTPStatus.GONE),
     (Retryable, HTTPStatus.SERVICE_UNAVAILABLE),
     (SluiceError, HTTPStatus.INTERNAL_SERVER_ERROR),
+)
+ENDS = Refused(
+    HTTPStatus.SERVICE_UNAVAILABLE,
+    "the server ends before it could answer",
+    "ask again once it runs",
+    {"Retry-After": "1"},
+    Retryable.__name__,
 )
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -290,17 +297,25 @@ class Stream(StreamingResponse):
 
 @dataclass(frozen=True)
 class Ending:
-    """Application that lets a server end in peace: what is broken off then leaves no trace."""
+    """Application that lets a server end in peace: who waits for an answer may ask again."""
 
     app: ASGIApp
     of: Server
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        begun = list[Message]()
+
+        async def note(message: Message) -> None:
+            begun[:] = [message]
+            await send(message)
+
         try:
-            await self.app(scope, receive, send)
+            await self.app(scope, receive, note)
         except asyncio.CancelledError:
             if not self.of.is_ending:
                 raise
+            if scope["type"] == "http" and not begun:
+                await _refusal(ENDS)(scope, receive, send)
 
 
 class Requests(HttpToolsProtocol):

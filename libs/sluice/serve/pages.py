@@ -13,6 +13,7 @@ from http import HTTPStatus
 from itertools import islice, zip_longest
 from json import loads
 
+from sluice.delta.log.files import feed_size
 from sluice.delta.log.position import head
 from sluice.errors import HistoryLost, SluiceError, UsageError
 from sluice.language.names import Row
@@ -34,6 +35,7 @@ from sluice.serve.reads import KEYS, NONE, TIMES, read_rows, reading_verbs
 
 ASKED = (ask.KEY, ask.FROM, ask.TO, ask.WHERE, ask.ORDER, ask.REVERSE, ask.LIMIT)
 BATCHES, SHOWN = 3, 12  # whose changes are shown, and how many of each
+LARGEST = 8_000_000  # bytes of files of a version's changes that a page reads
 FIRST = 50  # rows that a form asks for before it is filled in
 TEXTS = {one.name: replace(one, type=str, many=True) for one in (*ASKED, ask.CURSOR, ask.COLUMNS)}
 HOW = Text(
@@ -41,6 +43,7 @@ HOW = Text(
     "line soft small",
 )
 FOOT = '<footer class="soft small">'  # of a page that is written already
+MANY = "Version {} changed too many rows to show here. Read them from /v1/tables/{}/changes."
 GONE = "Those so far are gone: upkeep and `forget` remove what no view needs any more."
 
 
@@ -166,17 +169,21 @@ def _explained(asked: Question, rows: Sequence[Row], names: Sequence[str]) -> Li
 def _changes(asked: Question) -> list[Chapter]:
     """Return the first changes of the newest versions that changed rows, if they are kept."""
     changelog, rows = Changelog.open(asked.lake, asked.table.id), list[Row]()
-    schema = changelog.schema()
+    schema, notes = changelog.schema(), list[Content]()
     try:
-        for commit in changelog.commits()[: -BATCHES - 1 : -1]:
-            feed = iter([changelog.feed(commit.version).select(schema.names)])
-            rows += islice(Rows(feed, schema, commit.version, Touched()), SHOWN)
+        for version in (c.version for c in changelog.commits()[: -BATCHES - 1 : -1]):
+            if feed_size(changelog.snapshot.uri, version - 1, version).bytes > LARGEST:
+                notes.append(Text(MANY.format(version, asked.address), "line soft small"))
+                continue
+            feed = iter([changelog.feed(version).select(schema.names)])
+            rows += islice(Rows(feed, schema, version, Touched()), SHOWN)
     except HistoryLost:  # files are deleted in order: there are no older ones
         if not rows:
-            return chapter("Newest changes", [Text(GONE, "line soft small")])
+            return chapter("Newest changes", [*notes, Text(GONE, "line soft small")])
     except SluiceError as error:
         return chapter(Text("Newest changes", "wrong"), [_say(asked, error)])
-    return [Chapter("Newest changes", [data(rows, list(rows[0]))])] if rows else []
+    shown = [*notes, data(rows, list(rows[0]))] if rows else notes
+    return [Chapter("Newest changes", shown)] if shown else []
 
 
 def row(asked: Question) -> Page:

@@ -20,7 +20,8 @@ from deltalake.exceptions import DeltaError
 
 from sluice.delta.log.actions import Log
 from sluice.delta.log.opened import CommitCache, commit_of, exists, open_version
-from sluice.delta.places.lake_layout import moved_away, table_at
+from sluice.delta.places.delta_rs import store_fault
+from sluice.delta.places.lake_layout import DamagedLog, moved_away, table_at
 from sluice.errors import ForeignCommit, HistoryLost, LogCleaned
 from sluice.language.names import rename_id
 
@@ -258,7 +259,7 @@ def head(uri: str) -> Head | None:
 def head_of(table: DeltaTable, uri: str) -> Head:
     """Return the head of a table that is already open, like `head`."""
     version = table.version()
-    found = next(_positions(table, 1), None) or next(_positions(table, None), None)
+    found = next(_positions(table, uri, 1), None) or next(_positions(table, uri, None), None)
     _check_foreign(uri, found, version)
     return _head(table, uri, version, found)
 
@@ -277,12 +278,18 @@ def head_as_found(uri: str) -> Head | None:
 
 def positions(uri: str, limit: int | None = None) -> list[tuple[int, Position]]:
     """Return (version, position) of the commits still in the log, newest first."""
-    return list(_positions(open_version(uri), limit))
+    return list(_positions(open_version(uri), uri, limit))
 
 
-def _positions(table: DeltaTable, limit: int | None) -> Iterator[tuple[int, Position]]:
+def _positions(table: DeltaTable, uri: str, limit: int | None) -> Iterator[tuple[int, Position]]:
     newest: Position | None = None
-    for version, entry in _commits(table, limit):
+    try:
+        commits = _commits(table, limit)
+    except DeltaError as error:
+        if store_fault(error):
+            raise
+        raise DamagedLog(uri, error) from error
+    for version, entry in commits:
         if position := Position.of_commit(version, entry.get("userMetadata")):
             newest = newest or position
             yield version, position.as_named_in(newest)
