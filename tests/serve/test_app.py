@@ -1,6 +1,8 @@
 """The server's answers: formats, pages that stay exact while batches commit, and refusals."""
 
+import asyncio
 import csv
+import inspect
 import json
 import shutil
 import socket
@@ -17,6 +19,7 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 from deltalake import DeltaTable, write_deltalake
+from starlette.requests import ClientDisconnect
 from starlette.testclient import TestClient
 from tests.serve.conftest import SCHEMA, Visitor, deliver, event, server_of, serving
 from tests.support.landed import Landed, folder_of
@@ -29,7 +32,7 @@ from sluice.read.lake import Lake as Reader
 from sluice.report.publish import publish
 from sluice.serve import app, reads
 from sluice.serve.access import EVERYTHING
-from sluice.serve.answers import Format, Refused
+from sluice.serve.answers import Answer, Format, Refused
 from sluice.serve.app import Listener, Served
 from sluice.serve.questions import Limits, Question
 
@@ -323,6 +326,23 @@ def test_answers_over_kept_connections_do_not_wait_for_an_acknowledgement(shop: 
         accepted, _ = listening.accept()
         with accepted:
             assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
+def test_an_answer_lets_its_rows_go_when_its_client_has_gone() -> None:
+    parts = (b"part" for _ in range(9))
+
+    async def wait() -> dict[str, Any]:
+        await asyncio.sleep(60)
+        return {}
+
+    async def send(message: Any) -> None:
+        if message.get("body"):
+            raise OSError
+
+    answer = app.Parts(parts, Answer(parts, Format.CSV), {})
+    with pytest.raises(ClientDisconnect):
+        asyncio.run(answer({"type": "http", "asgi": {"spec_version": "2.4"}}, wait, send))
+    assert inspect.getgeneratorstate(parts) == inspect.GEN_CLOSED
 
 
 def test_arrow_says_its_length(visit: Visitor) -> None:

@@ -12,7 +12,8 @@ import os
 import secrets
 import time
 from collections import Counter, defaultdict
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
@@ -280,6 +281,25 @@ class Server:
         return Answer("".join(metrics(asked, own)).encode(), "text/plain; version=0.0.4")
 
 
+class Parts(StreamingResponse):
+    """An answer in parts. What they are made of is let go at once, also if the client has gone."""
+
+    def __init__(
+        self, parts: Iterator[bytes | memoryview], of: Answer, headers: Mapping[str, str]
+    ) -> None:
+        body = _at_once(parts) if of.media == Format.ARROW else parts
+        super().__init__(body, of.status, headers, of.media)
+        self._parts = parts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            if isinstance(self._parts, Generator):
+                with suppress(ValueError):  # a thread is still at the next part
+                    self._parts.close()
+
+
 class Stream(StreamingResponse):
     """Events. `end` is called when they have ended, also if the client went before the first."""
 
@@ -379,8 +399,7 @@ def _respond(answer: Answer | Page) -> Response:
     headers = {**PLAIN, "Content-Security-Policy": POLICY, **answer.headers}
     if isinstance(answer.body, bytes):
         return Response(answer.body, answer.status, headers, answer.media)
-    body = _at_once(answer.body) if answer.media == Format.ARROW else answer.body
-    return StreamingResponse(body, answer.status, headers, answer.media)
+    return Parts(answer.body, answer, headers)
 
 
 async def _at_once(parts: Iterable[bytes | memoryview]) -> AsyncGenerator[bytes | memoryview]:
