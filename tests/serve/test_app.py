@@ -357,8 +357,9 @@ def test_a_table_whose_log_is_damaged_hides_no_other(
     visit: Visitor, copy: Landed, has_checkpoint: bool
 ) -> None:
     client, log = visit(of=copy), Path(copy.uri("sums"), "_delta_log")
-    before, rows = (client.get(f"/v1/tables/{at}").json() for at in ("visits", "sums/rows"))
+    before = client.get("/v1/tables/visits").json()
     if has_checkpoint:
+        rows = client.get("/v1/tables/sums/rows").json()
         DeltaTable(copy.uri("sums")).create_checkpoint()
     for commit in log.glob("*.json"):
         commit.write_text('{"commitInfo":{"times')
@@ -375,8 +376,10 @@ def test_a_table_whose_log_is_damaged_hides_no_other(
         assert page.status_code == 200
         assert said in unescape(page.text)
     assert client.get("/plan", headers={"Accept": "text/html"}).status_code == 200
-    assert (client.get("/v1/tables/sums/rows").json() == rows) == has_checkpoint
-    for what in () if has_checkpoint else ("rows", "count", "at", "changes", "why?key=1&key=x"):
+    if has_checkpoint:
+        assert client.get("/v1/tables/sums/rows").json() == rows
+        return
+    for what in ("rows", "count", "at", "changes", "why?key=1&key=x"):
         refused = client.get(f"/v1/tables/sums/{what}")
         assert refused.status_code == 500
         assert refused.json()["error"]["type"] == "DamagedLog"

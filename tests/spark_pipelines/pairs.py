@@ -113,9 +113,12 @@ PAIRS = {
         "SELECT state, cust, sum(amount) AS total FROM orders GROUP BY ROLLUP(state, cust)",
     ),
     "grouping_sets": (
-        "o.groupingSets([['state', 'cust'], ['cust']], 'state', 'cust').agg(F.max('id'))",
         (
-            "SELECT state, cust, max(id) AS max_id FROM orders"
+            "o.groupingSets([['state', 'cust'], ['cust']], 'state', 'cust')"
+            ".agg(F.max('id').alias('latest'))"
+        ),
+        (
+            "SELECT state, cust, max(id) AS latest FROM orders"
             " GROUP BY GROUPING SETS ((state, cust), (cust))"
         ),
     ),

@@ -182,6 +182,11 @@ class Changelog:
 
     def feed(self, version: int) -> pa.Table:
         """Return the changes of one version, in order, with hidden columns."""
+        feed = self.ordered(version)
+        return feed.rows(0, feed.count)
+
+    def ordered(self, version: int) -> "OrderedFeed":
+        """Return the changes of one version, of which parts can be taken, in order."""
         try:
             feed = self._read_feed(version)
         except UNREADABLE as error:
@@ -198,15 +203,12 @@ class Changelog:
                 self._first_readable(version) if is_deleted else None,
             ) from None
         names = [n for n in self.snapshot.schema.names if n in feed.column_names]
-        fields = [self.snapshot.schema.field(n) for n in names]
-        feed = feed.select([*(f.name for f in CHANGE_FIELDS), *names])
-        feed = feed.cast(pa.schema([*CHANGE_FIELDS, *fields]))
-        for field in self.snapshot.schema:  # columns that are younger than the version
-            if field.name not in names:
-                feed = feed.append_column(field, pa.nulls(feed.num_rows, field.type))
-        is_new = pc.is_in(feed[CHANGE_TYPE], pa.array(COMES))
-        identity = [c for c in self.table.identity if c in feed.column_names]
-        return KeyOrder((*identity, IS_NEW)).sort(feed.append_column(IS_NEW, is_new))
+        fields = [*CHANGE_FIELDS, *map(self.snapshot.schema.field, names)]
+        feed = feed.select([field.name for field in fields]).cast(pa.schema(fields))
+        feed = feed.append_column(IS_NEW, pc.is_in(feed[CHANGE_TYPE], pa.array(COMES)))
+        identity = [c for c in self.table.identity if c in names]
+        order = KeyOrder((*identity, IS_NEW)).rank(feed.select([*identity, IS_NEW]))
+        return OrderedFeed(feed, order, self.snapshot.schema)
 
     def _read_feed(self, version: int) -> pa.Table:
         delta = open_delta(self.snapshot.name, self.snapshot.uri, self.snapshot.version)
@@ -231,6 +233,30 @@ class Changelog:
             f"the changelog of {self.snapshot.name!r} is partly gone: {why}",
             hint=f"ask for {rest}; maintenance and `forget` remove what no view needs any more",
         )
+
+
+@dataclass(frozen=True)
+class OrderedFeed:
+    """Changes of a version, and their order. Only rows that are taken are put in it.
+
+    `schema`: of the table today, which may have younger columns.
+    """
+
+    stored: pa.Table
+    order: pa.Array
+    schema: pa.Schema
+
+    @property
+    def count(self) -> int:
+        return len(self.order)
+
+    def rows(self, begin: int, count: int) -> pa.Table:
+        """Return so many changes from a place on, or fewer at the end; with a mark of new rows."""
+        feed = self.stored.take(self.order.slice(begin, count))
+        for field in self.schema:
+            if field.name not in feed.column_names:
+                feed = feed.append_column(field, pa.nulls(feed.num_rows, field.type))
+        return feed
 
 
 def _run_of(commit: Commit) -> str:

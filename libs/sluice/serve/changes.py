@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from sluice.delta.log.opened import newest_version
 from sluice.errors import HistoryLost, SluiceError
-from sluice.read.changelog import Changelog
+from sluice.read.changelog import Changelog, OrderedFeed
 from sluice.read.ordered.rows import Rows
 from sluice.read.stored.scan import Touched
 from sluice.read.stored.snapshot import NotBuilt
@@ -75,18 +75,22 @@ class Followed:
 
     def walk(
         self, changelog: Changelog, after: Place | None
-    ) -> Iterator[tuple[int, int, pa.Table]]:
+    ) -> Iterator[tuple[int, int, OrderedFeed]]:
         """Yield versions with their changes, and how many of these are not behind a place."""
-        names = changelog.schema(self.asked.columns).names
         first = None if after is None else after.version + (after.number is None)
         for commit in changelog.commits(from_version=first, run=self.asked.get("run")):
-            feed = self.asked.hide_notes(changelog.feed(commit.version).select(names))
+            feed = changelog.ordered(commit.version)
             is_begun = after is not None and commit.version == after.version
             yield commit.version, (after.number or 0) + 1 if after and is_begun else 0, feed
 
-    def place(self, version: int, feed: pa.Table, taken: int) -> Place:
+    def take(self, changelog: Changelog, feed: OrderedFeed, begin: int, count: int) -> pa.Table:
+        """Return changes of a version as they are shown: so many from a place on, if there are."""
+        rows = feed.rows(begin, count).select(changelog.schema(self.asked.columns).names)
+        return self.asked.hide_notes(rows)
+
+    def place(self, version: int, feed: OrderedFeed, taken: int) -> Place:
         """Return the place behind that many changes of a version."""
-        return Place(self.made, version, None if taken == feed.num_rows else taken - 1)
+        return Place(self.made, version, None if taken == feed.count else taken - 1)
 
     @property
     def is_there(self) -> bool:
@@ -101,8 +105,8 @@ class Followed:
         changelog = Changelog.open(self.asked.lake, self.asked.address)
         reached = Place(self.made, changelog.snapshot.version)
         for version, skip, feed in self.walk(changelog, place):
-            for begin in range(skip, feed.num_rows, AT_ONCE):
-                rows = feed.slice(begin, AT_ONCE)
+            for begin in range(skip, feed.count, AT_ONCE):
+                rows = self.take(changelog, feed, begin, AT_ONCE)
                 said = Rows(iter([rows]), rows.schema, version, Touched())
                 place = self.place(version, feed, begin + rows.num_rows)
                 yield (
@@ -130,7 +134,7 @@ def changes(asked: Question) -> Answer:
     found, count, size = list[pa.RecordBatch](), 0, 0
     try:
         for version, skip, feed in followed.walk(changelog, begin):
-            rows = feed.slice(skip, limit - count)
+            rows = followed.take(changelog, feed, skip, limit - count)
             found += rows.combine_chunks().to_batches()
             count, size = count + rows.num_rows, size + rows.nbytes
             if count >= limit or size >= asked.bytes or asked.is_late:
