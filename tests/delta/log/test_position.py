@@ -164,7 +164,7 @@ def test_commits_that_land_while_a_head_is_read_are_none_of_it(table: Small) -> 
     for number in range(3, 6):
         table.commit(("insert", {"id": number, "v": "x"}), inputs=pins(sales=number))
     assert head_of(opened, table.uri) == before
-    assert dict(_positions(opened, None)) == dict(positions(table.uri)[3:])
+    assert dict(_positions(opened, table.uri, None)) == dict(positions(table.uri)[3:])
 
 
 def test_the_head_of_a_cleaned_log_still_names_the_position(table: Small) -> None:
