@@ -25,8 +25,12 @@ def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def rows_folder(table: str) -> Path:
-    """Return the folder with this machine's index of a table's rows, by the table's folder."""
-    name = hashlib.sha256(os.fsencode(os.path.realpath(table))).hexdigest()[:32]
+    """Return the folder with this machine's index of a table's rows.
+
+    `table`: its folder, or its URI in a store.
+    """
+    place = table if "://" in table else os.path.realpath(table)
+    name = hashlib.sha256(os.fsencode(place)).hexdigest()[:32]
     return cache_folder() / "rows" / name
 
 

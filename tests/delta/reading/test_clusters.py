@@ -6,7 +6,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.delta.reading.searched_version import MOST, clusters
+from sluice.delta.reading.wanted import MOST, clusters
 
 
 def test_keys_far_from_each_other_are_in_spans_of_their_own() -> None:

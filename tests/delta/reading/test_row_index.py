@@ -260,13 +260,13 @@ def test_the_doctor_finds_an_index_of_other_rows(
     indexed: str, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert list(inspection.index_faults(indexed)) == []
-    right = row_index._read
-    monkeypatch.setattr(row_index, "_read", lambda *given: right(*given).slice(1))
+    right = row_index.TableIndex._read
+    monkeypatch.setattr(row_index.TableIndex, "_read", lambda *given: right(*given).slice(1))
     monkeypatch.setattr(row_index, "_open", {})
     shutil.rmtree(cache)
     for _ in range(2):
         searched(indexed, WANTED)
-    monkeypatch.setattr(row_index, "_read", right)
+    monkeypatch.setattr(row_index.TableIndex, "_read", right)
     ((name, what, mend),) = inspection.index_faults(indexed)
     assert name == "wrong-index"
     assert "3 files" in what

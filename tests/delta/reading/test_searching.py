@@ -24,20 +24,33 @@ from tests.delta.reading.searched import (
 )
 
 from sluice.delta.log.files import FEATURE
-from sluice.delta.reading import scanning, searching
+from sluice.delta.reading import by_arrow, by_polars, searching
 from sluice.delta.reading.searched_version import SearchedVersion
 from sluice.limits import Limits
+
+
+@pytest.fixture(params=["polars", "arrow", "arrow, group by group"])
+def by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Who searches."""
+    if request.param != "polars":
+        monkeypatch.setattr(pl, "collect_all", Mock(side_effect=SchemaError("other types")))
+    if request.param == "arrow, group by group":
+        monkeypatch.setattr(by_arrow, "TOGETHER_BYTES", 1)
+    return str(request.param)
 
 
 @pytest.mark.parametrize("parts", [(), ("part",)])
 @pytest.mark.parametrize("seed", range(3))
 def test_the_rows_are_those_with_the_values(
-    tmp_path: Path, seed: int, parts: tuple[str, ...]
+    tmp_path: Path, seed: int, parts: tuple[str, ...], by: str
 ) -> None:
     chance = random.Random(seed)
     uri = written(tmp_path, chance, parts)
     rows = DeltaTable(uri).to_pyarrow_table().to_pylist()
     found = 0
+    if by == "arrow, group by group":
+        for path in Path(uri).rglob("*.parquet"):
+            pq.write_table(pq.ParquetFile(path).read(), path, row_group_size=7)
     for _ in range(25):
         wanted = [
             {
@@ -52,15 +65,10 @@ def test_the_rows_are_those_with_the_values(
     assert found > 100
 
 
-@pytest.mark.parametrize("by", ["polars", "arrow"])
-def test_the_rows_are_those_within_a_span(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: str
-) -> None:
+def test_the_rows_are_those_within_a_span(tmp_path: Path, by: str) -> None:
     chance, found = random.Random(by), 0
     uri = written(tmp_path, chance, ())
     rows = DeltaTable(uri).to_pyarrow_table().to_pylist()
-    if by == "arrow":
-        monkeypatch.setattr(pl, "collect_all", Mock(side_effect=SchemaError("other types")))
     for _ in range(40):
         span, wanted = a_span(chance), [{"is_on": [True, None]}, {"small": [1, 3]}]
         matching = [r for r in rows if within(r, span) and any(among(r, one) for one in wanted)]
@@ -71,7 +79,7 @@ def test_the_rows_are_those_within_a_span(
 
 def test_marked_rows_are_not_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     uri = written(tmp_path, random.Random(9), ())
-    files = searching.files_of(DeltaTable(uri), uri)
+    files = searching.files_of(DeltaTable(uri))
     assert FEATURE not in (DeltaTable(uri).protocol().reader_features or ())
     lost = {file.path: pa.array([i % 3 > 0 for i in range(ROWS // 2)]) for file in files}
     marked = [replace(file, kept=lost[file.path]) for file in files]
@@ -87,7 +95,7 @@ def test_marked_rows_are_not_found(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_a_limit_counts_the_rows_that_are_left(tmp_path: Path) -> None:
     uri = written(tmp_path, random.Random(9), ())
-    (file, *_) = searching.files_of(DeltaTable(uri), uri)
+    (file, *_) = searching.files_of(DeltaTable(uri))
     marked = replace(file, kept=pa.array([False] * 5 + [True] * 5))
     everything = {"part": pa.chunked_array([pa.array(["p0", "p1", "p2", None])])}
     schema = pa.schema(DeltaTable(uri).schema().to_arrow())
@@ -98,8 +106,9 @@ def test_a_limit_counts_the_rows_that_are_left(tmp_path: Path) -> None:
 def test_files_of_other_types_are_read_by_arrow(tmp_path: Path) -> None:
     uri = written(tmp_path, random.Random(4), ())
     before = searched(uri, [{"big": [0]}])
-    for file in searching.files_of(DeltaTable(uri), uri):
-        pq.write_table(pq.read_table(file.path), file.path, use_deprecated_int96_timestamps=True)
+    for file in searching.files_of(DeltaTable(uri)):
+        path = Path(uri, file.path)
+        pq.write_table(pq.read_table(path), path, use_deprecated_int96_timestamps=True)
     assert searched(uri, [{"big": [0]}]).equals(before)
 
 
@@ -125,7 +134,7 @@ def test_files_are_read_together_up_to_a_number_of_bytes(
 
     monkeypatch.setattr(pl, "collect_all", noted)
     whole = pa.chunked_array([pa.array([0, 10**12], pa.int64())])
-    monkeypatch.setattr(scanning, "TOGETHER_BYTES", most)
+    monkeypatch.setattr(by_polars, "TOGETHER_BYTES", most)
     searched = SearchedVersion(uri, DeltaTable(uri).version(), Limits())
     assert searched.few([{"big": whole}], 10 * ROWS)
     count = len(DeltaTable(uri).file_uris())

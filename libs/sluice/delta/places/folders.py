@@ -54,7 +54,7 @@ def remove(uri: str) -> None:
     filesystem, path = locate(uri)
     if filesystem.get_file_info(path).type != FileType.NotFound:
         _delete(filesystem, path)
-    discard_rows(path)
+    discard_rows(local_path(uri) or uri)
 
 
 def move(uri: str, to: str) -> None:
@@ -64,10 +64,10 @@ def move(uri: str, to: str) -> None:
     if isinstance(filesystem, LocalFileSystem):
         filesystem.create_dir(target.rpartition("/")[0], recursive=True)
         filesystem.move(path, target)
-        discard_rows(path)
-        return
-    copy_files(path, target, source_filesystem=filesystem, destination_filesystem=filesystem)
-    _delete(filesystem, path)
+    else:
+        copy_files(path, target, source_filesystem=filesystem, destination_filesystem=filesystem)
+        _delete(filesystem, path)
+    discard_rows(local_path(uri) or uri)
 
 
 def remove_table(uri: str) -> int:

@@ -19,6 +19,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyarrow.fs import PyFileSystem
 
 from sluice.declare.stores import S3, keys_of_environ, scheme_of
 from sluice.delta.places.delta_rs import RETRIES, endpoint_of, files_below, options, region
@@ -94,7 +95,7 @@ class FilesInStore(TableFiles):
     uri: str
 
     def open(self, path: str) -> pq.ParquetFile:
-        file = files_below(self.uri).open_input_file(unquote(path))
+        file = self._files.open_input_file(unquote(path))
         if file.size() > AT_ONCE_BYTES:
             return pq.ParquetFile(file, pre_buffer=True)
         with file:
@@ -114,6 +115,10 @@ class FilesInStore(TableFiles):
             self._client.put(f"{LOG}/{version:020d}.json", text.encode(), mode="create")
         except AlreadyExistsError:
             raise FileExistsError(version) from None
+
+    @cached_property
+    def _files(self) -> PyFileSystem:
+        return files_below(self.uri)
 
     @cached_property
     def _client(self) -> "ObjectStore":

@@ -4,57 +4,39 @@ The commit marks those that the batch changes, and its feed shows their values, 
 search.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluice.delta.log.opened import CommitCache, commit_of
+from sluice.delta.reading.wanted import WantedValues
 
 ROW = "_sluice_row"  # a row's number in its file
-WantedValues = Mapping[str, pa.ChunkedArray]  # by column, the wanted values
 FOUND_BYTES = 32_000_000  # of Arrow
-Pages = Iterable[tuple[Path, pa.Table]]  # rows by file, with their numbers
+Pages = Iterable[tuple[str, pa.Table]]  # rows by the path of their file, with their numbers
 COMPARED_ROWS = 50_000  # at a time
 Of = TypeVar("Of")
 
 
-@dataclass(frozen=True)
-class Span:
-    """The least and the greatest wanted value of a column, null for no bound; and nulls, or not."""
-
-    column: str
-    least: pa.Scalar
-    most: pa.Scalar
-    nulls: bool
-
-    def test(self, column: Any, is_known: Any, value: Callable[[pa.Scalar], Any]) -> Any:
-        """Return the condition that a row's value is wanted, as Arrow's or polars' expression."""
-        if self.least.is_valid:
-            is_known &= column >= value(self.least)
-        if self.most.is_valid:
-            is_known &= column <= value(self.most)
-        return is_known | column.is_null() if self.nulls else is_known
-
-    @property
-    def in_arrow(self) -> pc.Expression:
-        column = pc.field(self.column)
-        return self.test(column, column.is_valid(), lambda one: one)
-
-
 class TypeMismatch(Exception):
-    """A file has columns of other types than its table, so polars can't search it."""
+    """A file has columns of other types than its table, so it can't be searched."""
 
 
 @dataclass(frozen=True)
 class File:
-    """A data file. `kept` masks its remaining rows; `constants` are columns stored outside it."""
+    """A data file, by its path, bytes and time in the log.
 
-    path: Path
-    bytes: int
+    `kept` masks its remaining rows; `constants` are columns stored outside it. One that is far has
+    no wanted row.
+    """
+
+    path: str
+    bytes: int = 0
+    time: int = 0
+    is_far: bool = False
     kept: pa.BooleanArray | None = None
     constants: Mapping[str, Any] = field(default_factory=dict)
 
@@ -74,7 +56,7 @@ class FoundRows:
     """All rows of one version whose values are among those wanted, with their numbers, by file."""
 
     wanted: WantedValues
-    pages: Mapping[Path, pa.Table]
+    pages: Mapping[str, pa.Table]
 
     @property
     def bytes(self) -> int:

@@ -6,8 +6,9 @@ that is mapped, not decoded, and for each column that was looked up, the codes o
 order. Deletion vectors and the set of files are the log's.
 
 The index lies in the cache folder, may be deleted at any time, and is never trusted: it names the
-data file that it was made of, rows are compared with the wanted values, and each block that is
-touched has a checksum. What is missing, foreign, cut or altered is searched instead.
+data file that it was made of, on a disk or in a store, rows are compared with the wanted values,
+and each block that is touched has a checksum. What is missing, foreign, cut or altered is searched
+instead.
 """
 
 import json
@@ -21,24 +22,28 @@ from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 from typing import Any
+from urllib.parse import quote, unquote
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import xxhash
 from cachetools import LRUCache
 
 from sluice.cache import rows_folder
 from sluice.delta.places.failpoint import passing
+from sluice.delta.places.folders import local_path
+from sluice.delta.places.table_files import table_files
+from sluice.delta.reading.found import File
 from sluice.errors import UsageError
 
 Codes = np.ndarray[tuple[int], np.dtype[np.uint64]]
 Numbers = np.ndarray[tuple[int], np.dtype[np.int64]]
 
-VARIABLE, FORMAT = "SLUICE_CACHE_BYTES", 2
+VARIABLE, FORMAT = "SLUICE_CACHE_BYTES", 3
 ROWS, CODES, UNFINISHED = ".rows", ".codes", ".unfinished-"
 TABLE = "table"  # the file that names the table's folder
 OLD = 3600  # seconds after which another process can't be writing a file
+DAY = 86_400  # seconds
 MOST_BYTES = 1_000_000_000  # of a data file's columns, not compressed; a larger one is searched
 BLOCK = 4096  # bytes, a page of memory
 END = 24  # bytes: lengths of payload and description, checksum of description and blocks' checksums
@@ -165,8 +170,8 @@ class FileIndex:
     Raises Unusable.
     """
 
-    def __init__(self, place: Path, data: Path):
-        self.identity = _identity(data)
+    def __init__(self, place: Path, identity: Mapping[str, Any]):
+        self.identity = identity
         self._place, self._columns = place, dict[str, tuple[Codes, Numbers]]()
         self._parts = dict[str, _Parts]()
         self._file = MappedFile(_rows_path(place), self.identity)
@@ -280,16 +285,6 @@ def _ranges(starts: Numbers, stops: Numbers) -> Numbers:
     return np.arange(lengths.sum()) + shifts
 
 
-def _identity(data: Path) -> dict[str, Any]:
-    """Return a data file's name, size, time and inode; raises Unusable if it can't be read."""
-    try:
-        found = data.stat()
-    except OSError as error:
-        raise Unusable from error
-    held = [data.name, found.st_size, found.st_mtime_ns, found.st_ino]
-    return {"format": FORMAT, "file": held}
-
-
 def _rows_path(place: Path) -> Path:
     return place.with_name(f"{place.name}{ROWS}")
 
@@ -303,28 +298,30 @@ _lock = Lock()
 
 
 class TableIndex:
-    """The index of the data files of a table in a folder of this machine.
+    """The index of the data files of a table, in a folder of this machine.
 
     Raises UsageError if `SLUICE_CACHE_BYTES` is no number.
     """
 
-    def __init__(self, folder: str):
-        self._table, self._most = Path(os.path.realpath(folder)), _most_bytes()
-        self._folder, self._parents = rows_folder(folder), dict[Path, Path]()
+    def __init__(self, uri: str):
+        here = local_path(uri)
+        self._uri, self._most = uri, _most_bytes()
+        self._here = None if here is None else Path(os.path.realpath(here))
+        self._folder, self._parents = rows_folder(here or uri), dict[Path, Path]()
 
     @property
     def is_begun(self) -> bool:
         """True if rows of the table may be kept here; most tables were never searched."""
         return os.path.isdir(self._folder)  # noqa: PTH112  # a Path costs more than the call
 
-    def of(self, data: Path, column: str) -> FileIndex | None:
+    def of(self, data: File, column: str) -> FileIndex | None:
         """Return what is kept of a data file and of this column's values; None if nothing is."""
-        place = self._place(data)
         with suppress(Unusable):
+            place, identity = self._place(data.path), self._identity(data)
             with _lock:
                 found = _open.get(place)
-            if found is None or found.identity != _identity(data):
-                found = FileIndex(place, data)
+            if found is None or found.identity != identity:
+                found = FileIndex(place, identity)
             found.find(column, _NO_CODES)
             with _lock:
                 _open[place] = found
@@ -339,20 +336,22 @@ class TableIndex:
                 return True
             if self._most:
                 self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-                (self._folder / TABLE).write_text(str(self._table), "utf-8")
+                (self._folder / TABLE).write_text(str(self._here or self._uri), "utf-8")
                 note.touch()
         return False
 
-    def build(self, files: Iterable[Path], column: str, schema: pa.Schema) -> None:
+    def build(
+        self, files: Iterable[File], column: str, schema: pa.Schema, every: Iterable[File]
+    ) -> None:
         """Keep rows and values of data files; where that is impossible, they are searched again.
 
-        `schema`: the table's types.
+        `schema`: the table's types. `every`: the files of a version that is read now.
         """
         with suppress(OSError, Unusable, pa.ArrowException, OverflowError):
             os.utime(self._folder)
-            self._prune()
+            self._prune(every)
             for data in files:
-                if not self.of(data, column) and (rows := _read(data, column, schema)):
+                if not self.of(data, column) and (rows := self._read(data.path, column, schema)):
                     self._keep(data, rows, column)
             self._make_room()
 
@@ -362,43 +361,89 @@ class TableIndex:
         kept = sorted(self._folder.rglob(f"*{ROWS}"))
         for path in random.sample(kept, min(files, len(kept))):
             place = path.with_name(path.name.removesuffix(ROWS))
-            data = self._table / place.relative_to(self._folder)
             with suppress(Unusable, OSError, pa.ArrowException):
-                index, read = FileIndex(place, data), _read(data, schema.names[0], schema)
+                name, size, modified = MappedFile(path, {}).about["file"][:3]
+                data = File(quote(name), size, modified)
+                index = FileIndex(place, self._identity(data))
+                read = self._read(data.path, schema.names[0], schema)
                 if read is None or read.num_rows != index.count:
-                    found.append(data.name)
+                    found.append(name)
                     continue
                 drawn = np.sort(np.random.default_rng().integers(0, index.count, rows))
                 held = index.take(drawn, read.schema).to_pylist()
                 if repr(held) != repr(read.take(pa.array(drawn)).to_pylist()):
-                    found.append(data.name)
+                    found.append(name)
         return found
 
-    def _place(self, data: Path) -> Path:
+    def _place(self, path: str) -> Path:
+        """Return where what is kept of a file begins; raises Unusable for one beside the table."""
+        name = unquote(path)
+        if self._here is None:
+            parts = Path(name).parts
+            if "://" in name or ".." in parts or name.startswith("/"):
+                raise Unusable
+            return self._folder / name
+        data = self._here / name
         if data.parent not in self._parents:
-            inside = Path(os.path.realpath(data.parent)).relative_to(self._table)
+            try:
+                inside = Path(os.path.realpath(data.parent)).relative_to(self._here)
+            except ValueError:
+                raise Unusable from None
             self._parents[data.parent] = self._folder / inside
         return self._parents[data.parent] / data.name
 
-    def _keep(self, data: Path, rows: pa.RecordBatch, column: str) -> None:
-        place, identity = self._place(data), _identity(data)
+    def _identity(self, data: File) -> dict[str, Any]:
+        """Return what no other data file has; raises Unusable if this one can't be read."""
+        name = unquote(data.path)
+        if self._here is None:
+            return {"format": FORMAT, "file": [name, data.bytes, data.time]}
+        try:
+            found = (self._here / name).stat()
+        except OSError as error:
+            raise Unusable from error
+        held = [name, found.st_size, found.st_mtime_ns, found.st_ino]
+        return {"format": FORMAT, "file": held}
+
+    def _read(self, path: str, column: str, schema: pa.Schema) -> pa.RecordBatch | None:
+        """Return a data file's rows in the table's types; None if large, or without the column."""
+        with table_files(self._uri).open(path) as file:
+            groups = range(file.metadata.num_row_groups)
+            size = sum(file.metadata.row_group(g).total_byte_size for g in groups)
+            names = [name for name in schema.names if name in file.schema_arrow.names]
+            if column not in names or size > MOST_BYTES:
+                return None
+            rows = file.read(columns=names).select(names)
+        fields = [schema.field(name) for name in names]
+        known = rows.cast(pa.schema(fields)).combine_chunks()
+        return known.to_batches()[0] if len(rows) else None
+
+    def _keep(self, data: File, rows: pa.RecordBatch, column: str) -> None:
+        place, identity = self._place(data.path), self._identity(data)
         place.parent.mkdir(parents=True, exist_ok=True)
         try:
             MappedFile(_rows_path(place), identity)
         except Unusable:
             _write_rows(_rows_path(place), rows, identity)
-        passing("indexing", str(self._table))
+        passing("indexing", self._uri)
         codes = codes_of(rows[column])
         order = np.argsort(codes, kind="stable")
         held = pa.py_buffer(np.concatenate([codes[order], order.view(np.uint64)]))
         _seal(_codes_path(place, column), held, {**identity, "column": column})
 
-    def _prune(self) -> None:
-        """Remove what is kept of data files that are gone, and what was never finished."""
+    def _prune(self, every: Iterable[File]) -> None:
+        """Remove what is kept of data files that are gone, and what was never finished.
+
+        In a store, a file is gone that the version does not have, a day after it was kept: another
+        process may read an earlier version.
+        """
+        there = {self._place(file.path) for file in every} if self._here is None else set()
         for path in [*self._folder.rglob(f"*{ROWS}"), *self._folder.rglob(f"*{CODES}")]:
-            place = path.relative_to(self._folder)
-            name = place.name.rsplit(".", 1 if path.suffix == ROWS else 2)[0]
-            if name != "searched" and not (self._table / place.with_name(name)).exists():
+            place = path.with_name(path.name.rsplit(".", 1 if path.suffix == ROWS else 2)[0])
+            if self._here is None:
+                is_there = place in there or time.time() - path.stat().st_mtime < DAY
+            else:
+                is_there = (self._here / place.relative_to(self._folder)).exists()
+            if place.name != "searched" and not is_there:
                 path.unlink(missing_ok=True)
         for path in self._folder.rglob(f"{UNFINISHED}*"):
             if time.time() - path.stat().st_mtime > OLD:
@@ -408,7 +453,8 @@ class TableIndex:
         """Remove indexes of tables that are gone, and then of those not used for longest."""
         sizes = dict[Path, int]()
         for folder in self._folder.parent.iterdir():
-            if (folder / TABLE).is_file() and Path((folder / TABLE).read_text("utf-8")).is_dir():
+            table = (folder / TABLE).read_text("utf-8") if (folder / TABLE).is_file() else ""
+            if "://" in table or (table and Path(table).is_dir()):
                 files = (path.stat() for path in folder.rglob("*"))
                 sizes[folder] = sum(found.st_size for found in files)
             else:
@@ -429,19 +475,6 @@ def _most_bytes() -> int:
 
 
 _NO_CODES = np.array([], np.uint64)
-
-
-def _read(data: Path, column: str, schema: pa.Schema) -> pa.RecordBatch | None:
-    """Return a data file's rows in the table's types; None if it is large, or lacks the column."""
-    with pq.ParquetFile(data, memory_map=True) as file:
-        groups = range(file.metadata.num_row_groups)
-        size = sum(file.metadata.row_group(g).total_byte_size for g in groups)
-        names = [name for name in schema.names if name in file.schema_arrow.names]
-        if column not in names or size > MOST_BYTES:
-            return None
-        rows = file.read(columns=names).select(names)
-    fields = [schema.field(name) for name in names]
-    return rows.cast(pa.schema(fields)).combine_chunks().to_batches()[0] if len(rows) else None
 
 
 def _write_rows(path: Path, rows: pa.RecordBatch, identity: Mapping[str, Any]) -> None:

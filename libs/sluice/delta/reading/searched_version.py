@@ -3,54 +3,26 @@
 A batch of some thousand facts matches a small part of a large dimension. A changed dimension row
 matches few of many facts. Finding them in this process takes tens of milliseconds; sending or
 scanning the whole table by Spark takes seconds. The result may hold too many rows, never too few:
-the join itself is Spark's. Values are compared by plain equality, so only exact types are searched.
+the join itself is Spark's.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property, reduce
-from importlib.util import find_spec
-from pathlib import Path
-from typing import Any
+from functools import cached_property
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from deltalake import DeltaTable
 from pyspark.sql.types import StructType
 
-from sluice.delta.log.files import FeedSize, active_files, size_of
+from sluice.delta.log.files import FeedSize, size_of
 from sluice.delta.log.opened import open_version
 from sluice.delta.places.folders import local_path
-from sluice.delta.reading.found import FoundRows, Span, TypeMismatch, WantedValues, keep
-from sluice.delta.reading.live import rows_of_files
+from sluice.delta.reading.found import FoundRows, TypeMismatch, keep
 from sluice.delta.reading.local import arrow_schema, is_bare, plain, types_of
-from sluice.delta.reading.searching import FileSearch, files_of
+from sluice.delta.reading.searching import FileSearch, files_of, has_polars
+from sluice.delta.reading.wanted import Span, WantedValues, files_far, is_exact
 from sluice.limits import Limits
-
-MOST = 16
-EXACT = (
-    *(pa.types.is_integer, pa.types.is_string, pa.types.is_boolean),
-    *(pa.types.is_date, pa.types.is_timestamp, pa.types.is_decimal),
-)
-KeyBounds = tuple[int, int]
-
-
-def clusters(values: pa.ChunkedArray | pa.Array) -> list[KeyBounds]:
-    """Return the least and greatest value of at most MOST clusters, in order; nulls are ignored.
-
-    They are split at the widest gaps, because new keys are often far from the changed ones. One
-    span from the least to the greatest would admit all files in between.
-    """
-    known = pc.unique(values).drop_null()
-    ordered = known.take(pc.sort_indices(known)).to_numpy(zero_copy_only=False)
-    if not len(ordered):
-        return []
-    gaps = ordered[1:] - ordered[:-1]
-    ends = sorted(gaps.argsort()[::-1][: MOST - 1])
-    firsts = [0, *(int(end) + 1 for end in ends)]
-    lasts = [*(int(end) for end in ends), len(ordered) - 1]
-    return [(int(ordered[a]), int(ordered[b])) for a, b in zip(firsts, lasts, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -70,9 +42,7 @@ class SearchedVersion:
     @property
     def may_search(self) -> bool:
         """True if it is small enough to be searched here, by polars or by Arrow."""
-        by_polars = local_path(self.uri) is not None and can_search()
-        most = self.limits.searched_bytes if by_polars else self.limits.scanned_bytes
-        return self.bytes <= most
+        return self._may_scan or (self._by_polars and self.bytes <= self.limits.searched_bytes)
 
     @property
     def types(self) -> StructType:
@@ -120,38 +90,31 @@ class SearchedVersion:
         chosen = pa.schema([schema.field(name) for name in self.columns or schema.names])
         if is_bare():
             return chosen.empty_table()
-        folder = local_path(self.uri)
-        if folder is not None and can_search():
-            far = files_far(self._table, known)
-            files = files_of(self._table, folder, far)
-            parts = self._table.metadata().partition_columns
-            search = FileSearch(folder, schema, known, parts, most + 1, span)
-            with suppress(TypeMismatch):
-                pages: dict[Path, pa.Table] = {}
-                found = search.rows(files, chosen.names)
-                rows = _join_pages((pages.setdefault(*one) for one in found), chosen, most)
-                if rows is not None and not self.columns and len(known) == 1 and not span:
-                    keep(self.uri, self.version, FoundRows(known[0], pages))
-                return rows
-        if self.bytes > self.limits.scanned_bytes:
-            return None
-        return _join_pages(self._scan(known, chosen.names, span), chosen, most)
+        parts = self._table.metadata().partition_columns
+        for by_polars, may in ((True, self._by_polars), (False, self._may_scan)):
+            search = FileSearch(self.uri, schema, known, parts, most + 1, span, by_polars)
+            if may:
+                with suppress(TypeMismatch):
+                    return self._find(search, chosen, most)
+        return None
 
-    def _scan(
-        self, wanted: Sequence[WantedValues], columns: Sequence[str], span: Span | None
-    ) -> Iterator[pa.Table]:
-        """Yield the wanted rows, found by Arrow in the files that may hold some.
+    def _find(self, search: FileSearch, chosen: pa.Schema, most: int) -> pa.Table | None:
+        """Return the rows of a search; None if they are more than `most`."""
+        pages: dict[str, pa.Table] = {}
+        files = files_of(self._table, files_far(self._table, search.wanted))
+        found = search.rows(files, chosen.names)
+        rows = _join_pages((pages.setdefault(*one) for one in found), chosen, most)
+        if rows is not None and not self.columns and len(search.wanted) == 1 and not search.span:
+            keep(self.uri, self.version, FoundRows(search.wanted[0], pages))
+        return rows
 
-        Texts are not compared in the scan: files of delta-rs have them in another type.
-        """
-        texts = {field.name for field in self._schema if pa.types.is_string(field.type)}
-        near = [{n: v for n, v in values.items() if n not in texts} for values in wanted]
-        far = files_far(self._table, wanted)
-        files = rows_of_files(self._table, self.uri, lambda path: path not in far, self._schema)
-        test = _any_of(near) & span.in_arrow if span else _any_of(near)
-        for batch in files.to_batches(columns=columns, filter=test):
-            if batch.num_rows:
-                yield plain(pa.Table.from_batches([batch])).filter(_any_of(wanted))
+    @cached_property
+    def _by_polars(self) -> bool:
+        return local_path(self.uri) is not None and has_polars()
+
+    @property
+    def _may_scan(self) -> bool:
+        return self.bytes <= self.limits.scanned_bytes
 
 
 def _join_pages(pages: Iterator[pa.Table], schema: pa.Schema, most: int) -> pa.Table | None:
@@ -188,56 +151,3 @@ def _exact(schema: pa.Schema, wanted: WantedValues) -> WantedValues | None:
             return None
         found[name] = values
     return found
-
-
-def can_search() -> bool:
-    """True if polars is installed, which comes with the extra `spark`."""
-    return find_spec("polars") is not None
-
-
-def files_far(table: DeltaTable, wanted: Sequence[WantedValues]) -> set[str]:
-    """Return the files whose partitions or bounds of whole numbers exclude all wanted rows."""
-    spans = [
-        {
-            name: clusters(some)
-            for name, some in values.items()
-            if pa.types.is_integer(some.type) and not some.null_count and len(some)
-        }
-        for values in wanted
-    ]
-    files = active_files(table).to_pylist()
-    return {f["path"] for f in files if not any(_meets(f, of_one) for of_one in spans)}
-
-
-def _meets(file: Mapping[str, Any], spans: Mapping[str, list[KeyBounds]]) -> bool:
-    """True unless a column is known to have no value within its spans."""
-    for name, of_column in spans.items():
-        filed = file.get(f"partition.{name}")
-        first, last = file.get(f"min.{name}", filed), file.get(f"max.{name}", filed)
-        if first is None or last is None:
-            continue
-        if not any(first <= most and last >= least for least, most in of_column):
-            return False
-    return True
-
-
-def _any_of(wanted: Sequence[WantedValues]) -> pc.Expression:
-    found = pc.scalar(False)
-    for values in wanted:
-        tests = (_is_in(pc.field(name), pc.unique(some)) for name, some in values.items())
-        found = found | reduce(pc.Expression.__and__, tests, pc.scalar(True))
-    return found
-
-
-def _is_in(column: pc.Expression, values: pa.Array) -> pc.Expression:
-    if values.null_count or not len(values):
-        return column.isin(values)
-    is_whole = pa.types.is_integer(values.type)
-    spans = clusters(values) if is_whole else [tuple(pc.min_max(values).values())]
-    near = [(column >= least) & (column <= most) for least, most in spans]
-    return reduce(pc.Expression.__or__, near) & column.isin(values)  # the spans skip files
-
-
-def is_exact(type_: pa.DataType) -> bool:
-    """True if equal values of the type are the same value, in Arrow and in Spark."""
-    return any(is_a(type_) for is_a in EXACT)

@@ -1,16 +1,15 @@
-"""Rows of local Parquet files that have some of the wanted values.
+"""Rows of a table's files that have some of the wanted values.
 
-Files with an index are looked up; others are scanned by polars (`scanning`), which is imported only
-then.
+Files with an index are looked up. Others are scanned: by polars, which is imported only then, or by
+Arrow.
 """
 
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property
+from importlib.util import find_spec
 from itertools import accumulate
-from pathlib import Path
-from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
@@ -18,8 +17,12 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 
 from sluice.delta.log.files import active_files, file_name, kept_rows
-from sluice.delta.reading.found import ROW, File, Span, WantedValues, gather
+from sluice.delta.places.folders import local_path
+from sluice.delta.places.table_files import table_files
+from sluice.delta.reading.by_arrow import ArrowSearch
+from sluice.delta.reading.found import ROW, File, gather
 from sluice.delta.reading.row_index import Codes, TableIndex, Unusable, codes_of
+from sluice.delta.reading.wanted import Sought, Span, WantedValues, are_among
 
 WORTH_BYTES, AT_ONCE_BYTES = 8_000_000, 256_000_000  # of files that one search indexes
 FEW = 8  # one of so many rows of a file is looked up; of more, the file is searched
@@ -27,40 +30,51 @@ FEW = 8  # one of so many rows of a file is looked up; of more, the file is sear
 
 @dataclass(frozen=True)
 class FileSearch:
-    """Columns of files in a table's folder, the wanted values, and the largest number of rows per
-    file, if limited.
+    """Columns of a table's files, the wanted values, and the largest number of rows per file, if
+    limited.
 
     A row matches if all its values are among those of one of `wanted`, and one is within `span`,
-    whose column is in the files and is read. A column that a file lacks is null in it.
+    whose column is in the files and is read. A column that a file lacks is null in it. `by_polars`:
+    what is here and has no index is searched by polars.
     """
 
-    folder: str
+    uri: str
     stored: pa.Schema
     wanted: Sequence[WantedValues]
     parts: Collection[str] = ()
     most: int | None = None
     span: Span | None = None
+    by_polars: bool = True
 
-    def rows(
-        self, files: Sequence[File], columns: Sequence[str]
-    ) -> Iterator[tuple[Path, pa.Table]]:
+    def rows(self, files: Sequence[File], columns: Sequence[str]) -> Iterator[tuple[str, pa.Table]]:
         """Yield the wanted rows of each file that may have some, with their numbers as ROW.
+
+        `files`: all of the version.
 
         Raises TypeMismatch for a file with columns of other types.
         """
-        near = [f for f in files if any(map(f.may_have, self.wanted))]
+        near = [f for f in files if not f.is_far and any(map(f.may_have, self.wanted))]
         left = yield from self._look_up(near, columns)
-        if sum(file.bytes for file in left) > WORTH_BYTES and self._index(left):
+        if sum(file.bytes for file in left) > WORTH_BYTES and self._index(left, files):
             left = yield from self._look_up(left, columns)
-        if left:
-            from sluice.delta.reading.scanning import scan  # imports polars, which takes a moment
+        for file, rows in self._scan(left, columns) if left else ():
+            yield file.path, drop_lost(rows, file.kept)
 
-            for file, rows in scan(left, self.wanted, self.stored, columns, self.most, self.span):
-                yield file.path, drop_lost(rows, file.kept)
+    def _scan(
+        self, files: Sequence[File], columns: Sequence[str]
+    ) -> Iterator[tuple[File, pa.Table]]:
+        """Yield the wanted rows of each file, and those that it has lost."""
+        sought = Sought(self.stored, self.wanted, columns, self.most, self.span)
+        folder = local_path(self.uri)
+        if folder is None or not (self.by_polars and has_polars()):
+            return ArrowSearch(table_files(self.uri), sought).scan(files)
+        from sluice.delta.reading.by_polars import scan  # imports polars, which takes a moment
+
+        return scan(folder, files, sought)
 
     def _look_up(
         self, near: Sequence[File], columns: Sequence[str]
-    ) -> Generator[tuple[Path, pa.Table], None, Sequence[File]]:
+    ) -> Generator[tuple[str, pa.Table], None, Sequence[File]]:
         """Yield the wanted rows of indexed files; return the other files."""
         if not self._codes:
             return near
@@ -87,7 +101,7 @@ class FileSearch:
         """
         index, found = None, []
         for column, codes in self._codes:
-            index = self._table_index.of(file.path, column)
+            index = self._table_index.of(file, column)
             if index is None:
                 return None
             found.append(index.find(column, codes))
@@ -104,14 +118,10 @@ class FileSearch:
 
     def _compare(
         self, found: Sequence[tuple[File, pa.Table]], columns: Sequence[str]
-    ) -> Iterator[tuple[Path, pa.Table]]:
+    ) -> Iterator[tuple[str, pa.Table]]:
         """Yield those rows of each file whose values are wanted; all are compared at once."""
-        rows = pa.concat_tables(page for _, page in found)
-        tests = [
-            reduce(pc.and_, (pc.is_in(rows[name], some) for name, some in one.items()))
-            for one in self._distinct
-        ]
-        is_wanted, at = reduce(pc.or_, tests), 0
+        is_wanted = are_among(pa.concat_tables(page for _, page in found), self._distinct)
+        at = 0
         for file, page in found:
             wanted = page.select([*columns, ROW])
             mask = is_wanted.slice(at, page.num_rows)
@@ -120,19 +130,22 @@ class FileSearch:
             some = some.filter(self.span.in_arrow) if self.span else some
             yield file.path, drop_lost(some, file.kept)
 
-    def _index(self, files: Sequence[File]) -> bool:
-        """Index files if the table was searched before; True if some are."""
+    def _index(self, files: Sequence[File], every: Sequence[File]) -> bool:
+        """Index files, of all those of the version, if the table was searched before.
+
+        True if some are.
+        """
         columns = {column for column, _ in self._codes}
         due = [column for column in columns if self._table_index.is_due(column)]
         ends = accumulate(file.bytes for file in files)
-        some = [f.path for f, end in zip(files, ends, strict=True) if end <= AT_ONCE_BYTES]
+        some = [file for file, end in zip(files, ends, strict=True) if end <= AT_ONCE_BYTES]
         for column in due:
-            self._table_index.build(some or [files[0].path], column, self.stored)
+            self._table_index.build(some or files[:1], column, self.stored, every)
         return bool(due)
 
     @cached_property
     def _table_index(self) -> TableIndex:
-        return TableIndex(self.folder)
+        return TableIndex(self.uri)
 
     @cached_property
     def _distinct(self) -> Sequence[Mapping[str, pa.Array]]:
@@ -158,18 +171,24 @@ class FileSearch:
             return ()
 
 
-def files_of(table: DeltaTable, folder: str, far: Collection[str] = ()) -> list[File]:
-    """Return the files of a version of the table in a folder, without those out of range."""
+def has_polars() -> bool:
+    """True if polars is installed, which comes with the extra `spark`."""
+    return find_spec("polars") is not None
+
+
+def files_of(table: DeltaTable, far: Collection[str] = ()) -> list[File]:
+    """Return the files of a version of a table; those of these paths are far."""
     kept, parts = kept_rows(table), table.metadata().partition_columns
     return [
         File(
-            Path(folder, unquote(file["path"])),
+            file["path"],
             file["size_bytes"],
+            file["modification_time"],
+            file["path"] in far,
             kept.get(file_name(file["path"])),
             {name: file[f"partition.{name}"] for name in parts},
         )
         for file in active_files(table).to_pylist()
-        if file["path"] not in far
     ]
 
 

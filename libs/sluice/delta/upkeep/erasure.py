@@ -19,7 +19,7 @@ from sluice.delta.log.actions import Action, Log
 from sluice.delta.log.files import active_files, added_files, vector_file
 from sluice.delta.places.delta_rs import locate, open_table
 from sluice.delta.places.failpoint import passing
-from sluice.delta.places.folders import LOG, files_in, replace_file
+from sluice.delta.places.folders import LOG, files_in, local_path, replace_file
 from sluice.delta.upkeep.inspection import GRACE
 from sluice.delta.upkeep.vacuum import committed_at
 
@@ -50,7 +50,7 @@ def erase_past(uri: str, now: datetime) -> Erased:
     since = max(committed_at(uri, table.version()) or now - GRACE, now - GRACE)
     files = _delete_files(filesystem, root, active, set(Log(uri).named_files()), since)
     passing("erasing", uri)
-    discard_rows(root)
+    discard_rows(local_path(uri) or uri)
     entries = _redact(filesystem, root, active, table.version())
     passing("redacted", uri)
     table.create_checkpoint()

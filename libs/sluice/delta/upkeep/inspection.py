@@ -91,12 +91,12 @@ def file_faults(uri: str) -> Iterator[TableFault]:
 
 def index_faults(uri: str) -> Iterator[TableFault]:
     """Yield files of which this machine's index holds other rows; some files are drawn."""
-    folder = local_path(uri)
-    if not folder or not rows_folder(folder).is_dir():
+    folder = rows_folder(local_path(uri) or uri)
+    if not folder.is_dir():
         return
-    if other := TableIndex(folder).differing(arrow_schema(uri, open_table(uri).version())):
+    if other := TableIndex(uri).differing(arrow_schema(uri, open_table(uri).version())):
         what = f"this machine's index holds other rows than {len(other)} files, e.g. {other[0]}"
-        yield "wrong-index", what, f"delete {rows_folder(folder)}, then `sluice verify`"
+        yield "wrong-index", what, f"delete {folder}, then `sluice verify`"
 
 
 def orphans(uri: str, now: datetime) -> Iterator[TableFault]:

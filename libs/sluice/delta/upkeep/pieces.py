@@ -23,8 +23,8 @@ import pyarrow.parquet as pq
 
 from sluice.delta.log.files import file_name
 from sluice.delta.places.table_files import TableFiles
+from sluice.delta.reading.by_arrow import Numbers, columns_of
 from sluice.delta.writing.filing import WORN
-from sluice.delta.writing.marking import Numbers, columns_of
 from sluice.limits import Limits
 
 CHANGED = WORN / 2  # of a segment that is filed again when the table is due

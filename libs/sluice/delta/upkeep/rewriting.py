@@ -27,6 +27,7 @@ from sluice.delta.log.position import Head, head_as_found, head_of
 from sluice.delta.places.delta_rs import open_table
 from sluice.delta.places.failpoint import passing
 from sluice.delta.places.table_files import TableFiles, may_create, table_files
+from sluice.delta.reading.by_arrow import Numbers, columns_of
 from sluice.delta.reading.local import arrow_schema
 from sluice.delta.upkeep.maintenance import Filing, upkeep
 from sluice.delta.upkeep.pieces import (
@@ -46,7 +47,6 @@ from sluice.delta.upkeep.pieces import (
     width_in,
 )
 from sluice.delta.writing.filing import Slice
-from sluice.delta.writing.marking import Numbers, columns_of
 from sluice.delta.writing.own_commits import (
     Partition,
     add_action,

@@ -13,14 +13,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
-from typing import Any
-from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from sluice.changes.diff import CHANGE
 from sluice.delta.log.actions import Action
@@ -29,7 +25,6 @@ from sluice.delta.log.files import (
     RowMask,
     active_files,
     added_files,
-    file_name,
     kept_rows,
     rows_left,
     size_of,
@@ -37,12 +32,13 @@ from sluice.delta.log.files import (
 from sluice.delta.log.opened import open_version
 from sluice.delta.log.position import Head, Position
 from sluice.delta.places.failpoint import passing
-from sluice.delta.places.folders import local_path
 from sluice.delta.places.table_files import TableFiles, may_create, table_files
+from sluice.delta.reading.by_arrow import Numbers, numbered_rows
 from sluice.delta.reading.found import ROW, Pages, gather, take
-from sluice.delta.reading.local import arrow_schema, plain
-from sluice.delta.reading.searched_version import as_stored, can_search, files_far, is_exact
-from sluice.delta.reading.searching import FileSearch, drop_lost, files_of
+from sluice.delta.reading.local import arrow_schema
+from sluice.delta.reading.searched_version import as_stored
+from sluice.delta.reading.searching import FileSearch, files_of
+from sluice.delta.reading.wanted import files_far, is_exact
 from sluice.delta.writing.filing import by_key
 from sluice.delta.writing.merge import check_applied
 from sluice.delta.writing.own_commits import (
@@ -68,8 +64,6 @@ from sluice.language.names import CHANGE_TYPE
 from sluice.limits import Limits
 
 PARTED = 32  # times fewer bytes are rewritten in partitions, most of which a small commit leaves
-
-Numbers = np.ndarray[tuple[int], np.dtype[np.int64]]
 
 
 class Keys:
@@ -116,19 +110,19 @@ class Matched:
     rows: pa.Table
 
 
-def match_rows(before: Head, files: TableFiles, keys: Keys) -> Iterator[Matched]:
+def match_rows(before: Head, keys: Keys) -> Iterator[Matched]:
     """Yield the rows with these keys in the table's files.
 
     They are not searched again if the batch has found them before.
     """
     schema = arrow_schema(before.uri, before.version)
     key = pa.schema([schema.field(name) for name in keys.key])
-    folder = local_path(before.uri)
-    pages = (
-        _scan(before, files, keys, schema)
-        if folder is None
-        else _search(before, folder, keys, schema)
-    )
+    pages: Pages | None = take(before.uri, before.version, keys.values)
+    if pages is None:
+        table = open_version(before.uri, before.version)
+        parts = table.metadata().partition_columns
+        search = FileSearch(before.uri, schema, [keys.values], parts)
+        pages = search.rows(files_of(table, files_far(table, [keys.values])), schema.names)
     for some in gather(pages):
         columns = pa.concat_tables(as_stored(page, key) for _, page in some)
         every, at = keys.places(columns), 0
@@ -140,80 +134,6 @@ def match_rows(before: Head, files: TableFiles, keys: Keys) -> Iterator[Matched]
                 numbers = found[ROW].to_numpy()
                 rows = as_stored(found, schema)
                 yield Matched(path, numbers, places.drop_null().to_numpy(), rows)
-
-
-def _search(
-    before: Head, folder: str, keys: Keys, schema: pa.Schema
-) -> Iterator[tuple[str, pa.Table]]:
-    """Yield rows that may have the keys, by their file, found in a folder of this machine."""
-    table = open_version(before.uri, before.version)
-    paths = {Path(folder, unquote(path)): path for path in active_files(table)["path"].to_pylist()}
-    pages: Pages | None = take(before.uri, before.version, keys.values)
-    if pages is None:
-        near = files_of(table, folder, files_far(table, [keys.values]))
-        search = FileSearch(folder, schema, [keys.values], table.metadata().partition_columns)
-        pages = search.rows(near, schema.names)
-    return ((paths[file], page) for file, page in pages)
-
-
-def _scan(
-    before: Head, files: TableFiles, keys: Keys, schema: pa.Schema
-) -> Iterator[tuple[str, pa.Table]]:
-    """Yield the rows with the keys of each file in a store, of which the key is read first."""
-    table = open_version(before.uri, before.version)
-    kept, far = kept_rows(table), files_far(table, [keys.values])
-    for file in active_files(table).to_pylist():
-        if file["path"] in far:
-            continue
-        known = {n: file[f"partition.{n}"] for n in table.metadata().partition_columns}
-        stored = pa.schema([field for field in schema if field.name not in known])
-        with files.open(file["path"]) as opened:
-            key = columns_of(
-                opened,
-                range(opened.num_row_groups),
-                [n for n in keys.key if n not in known],
-                stored,
-            )
-            is_met = keys.places(_with_constants(key, known, schema)).is_valid()
-            numbers = np.flatnonzero(is_met.to_numpy(zero_copy_only=False))
-            if len(numbers):
-                rows = _with_constants(numbered_rows(opened, numbers, stored), known, schema)
-                rows = rows.append_column(ROW, pa.array(numbers))
-                yield file["path"], drop_lost(rows, kept.get(file_name(file["path"])))
-
-
-def _with_constants(rows: pa.Table, known: Mapping[str, Any], schema: pa.Schema) -> pa.Table:
-    """Append the columns that the files of a partition do not hold."""
-    for name, value in known.items():
-        constant = pa.scalar(value, schema.field(name).type)
-        rows = rows.append_column(name, pa.repeat(constant, rows.num_rows))
-    return rows
-
-
-def numbered_rows(file: pq.ParquetFile, numbers: Numbers, schema: pa.Schema) -> pa.Table:
-    """Return the numbered rows of a file, by whole row groups."""
-    meta = file.metadata
-    sizes = np.array([meta.row_group(i).num_rows for i in range(meta.num_row_groups)])
-    ends = np.cumsum(sizes)
-    group = np.searchsorted(ends, numbers, side="right")
-    groups, nth = np.unique(group, return_inverse=True)
-    starts = np.cumsum(sizes[groups]) - sizes[groups]
-    found = columns_of(file, groups.tolist(), schema.names, schema)
-    return found.take(numbers - (ends - sizes)[group] + starts[nth])
-
-
-def columns_of(
-    file: pq.ParquetFile, groups: Sequence[int], names: Sequence[str], schema: pa.Schema
-) -> pa.Table:
-    """Return columns of row groups in the table's types; those that the file lacks are null."""
-    present = [name for name in names if name in file.schema_arrow.names]
-    found = plain(file.read_row_groups(list(groups), columns=present))
-    rows = sum(file.metadata.row_group(i).num_rows for i in groups)
-    fields = [schema.field(name) for name in names]
-    columns = [
-        found[f.name].cast(f.type) if f.name in present else pa.nulls(rows, f.type) for f in fields
-    ]
-    return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
 
 @dataclass(frozen=True)
@@ -317,8 +237,7 @@ def most_marked(before: Head, key: Sequence[str], limits: Limits) -> int:
 def _can_mark(before: Head, key: Sequence[str]) -> bool:
     """True if rows of the table can be found by the key, and marked in a commit made here."""
     table = open_version(before.uri, before.version)
-    is_found = can_search() if local_path(before.uri) is not None else may_create(before.uri)
-    if not (key and is_plain(table) and is_found):
+    if not (key and is_plain(table) and may_create(before.uri)):
         return False
     schema, parts = arrow_schema(before.uri, before.version), table.metadata().partition_columns
     if parts and (len(parts) > 1 or not pa.types.is_integer(schema.field(parts[0]).type)):
@@ -356,7 +275,7 @@ def commit_marked(
     place = table_files(uri)
     schema, kept = arrow_schema(uri, before.version), kept_rows(table)
     with fenced(before, position) as mine:
-        found = list(match_rows(before, place, Keys(rows, key)))
+        found = list(match_rows(before, Keys(rows, key)))
         check_applied(before, done, _count_applied(rows, found))
         (partition,) = table.metadata().partition_columns or (None,)
         marked = MarkedFiles(place, files, kept, found, schema, limits, partition)

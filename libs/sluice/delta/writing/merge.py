@@ -24,8 +24,8 @@ from sluice.delta.places.delta_rs import open_table
 from sluice.delta.places.failpoint import passing
 from sluice.delta.places.lake_layout import table_at
 from sluice.delta.reading.local import plain
-from sluice.delta.reading.searched_version import KeyBounds, clusters
 from sluice.delta.reading.spark_reads import check_spark_may_commit
+from sluice.delta.reading.wanted import KeyBounds, clusters
 from sluice.delta.writing import statistics
 from sluice.delta.writing.filing import in_order
 from sluice.delta.writing.own_commits import Committed, confirm, count_changes, fenced, result_of

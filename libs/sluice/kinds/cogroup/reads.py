@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
-from sluice.delta.reading.found import WantedValues
 from sluice.delta.reading.local import arrow_schema, handed_over, read_feed, read_few
-from sluice.delta.reading.searched_version import SearchedVersion, is_exact
+from sluice.delta.reading.searched_version import SearchedVersion
 from sluice.delta.reading.spark_reads import snapshot
+from sluice.delta.reading.wanted import WantedValues, is_exact
 from sluice.engine.computing.batch import Batch
 from sluice.engine.query import windows
 from sluice.engine.query.operator import names

@@ -18,9 +18,9 @@ from sluice.declare.meaning import definition
 from sluice.declare.table import Graph, Table
 from sluice.delta.log.files import table_size
 from sluice.delta.log.position import REBUILD, Pin, Position, positions
-from sluice.delta.reading.found import WantedValues
 from sluice.delta.reading.local import handed_over, plain, to_arrow
 from sluice.delta.reading.searched_version import SearchedVersion
+from sluice.delta.reading.wanted import WantedValues
 from sluice.engine.committing import Kept
 from sluice.engine.computing.batch import Batch, Reread, same_names, touched_by_feeds
 from sluice.engine.computing.batch_plan import BatchPlan, BatchResult

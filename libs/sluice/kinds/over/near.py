@@ -26,10 +26,10 @@ from sluice.declare.table import Graph, Table, carried_columns
 from sluice.delta.log.files import active_files, size_of
 from sluice.delta.log.opened import open_version
 from sluice.delta.places.lake_layout import LakeLayout
-from sluice.delta.reading.found import Span
 from sluice.delta.reading.live import rows_of_files
 from sluice.delta.reading.local import arrow_schema, hand, handed_over, is_bare
 from sluice.delta.reading.searched_version import SearchedVersion
+from sluice.delta.reading.wanted import Span
 from sluice.engine.committing import Kept
 from sluice.engine.computing.batch import Batch, Reread
 from sluice.engine.computing.batch_plan import BatchPlan, BatchResult, Strategy, Way

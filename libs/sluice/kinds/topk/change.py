@@ -25,7 +25,7 @@ from sluice.changes.diff import CHANGE, WEIGHT, agree_in
 from sluice.changes.order import Direction, at_or_before
 from sluice.delta.log.files import table_size
 from sluice.delta.reading.local import handed_over, read_feed, read_rows
-from sluice.delta.reading.searched_version import is_exact
+from sluice.delta.reading.wanted import is_exact
 from sluice.engine.computing.batch import Batch
 from sluice.engine.query.operator import names, same
 from sluice.kinds.topk.operator import (

@@ -13,10 +13,9 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import accumulate, pairwise, zip_longest
 from operator import itemgetter
-from pathlib import Path
 from threading import Lock
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -29,6 +28,7 @@ from sluice.delta.log.files import active_files, file_name, kept_rows, mask_of
 from sluice.delta.log.opened import CommitCache, commit_of, open_version
 from sluice.delta.log.position import unread_features
 from sluice.delta.places.delta_rs import files_below
+from sluice.delta.reading.found import File
 from sluice.delta.reading.row_index import TableIndex, Unusable
 from sluice.errors import Retryable, UsageError
 from sluice.language.names import QUARANTINE, RESERVED_PREFIX, internal
@@ -354,10 +354,11 @@ class Snapshot:
 
         None if this machine has no index of the file by one of the key's columns.
         """
-        if self._index is None or not self._index.is_begun:
+        if not self._index.is_begun:
             return None
+        data = File(quote(file.path), *self._stamps.get(file.path, ()))
         for column in (name for name in values if name not in file.partition):
-            if (index := self._index.of(Path(self.uri, file.path), column)) is None:
+            if (index := self._index.of(data, column)) is None:
                 continue
             fields = pa.schema([self.schema.field(c) for c in columns])
             stored = pa.schema([f for f in fields if f.name not in file.partition])
@@ -373,9 +374,15 @@ class Snapshot:
         return None
 
     @cached_property
-    def _index(self) -> TableIndex | None:
+    def _index(self) -> TableIndex:
         """This machine's index of the rows; it is looked up, never made."""
-        return None if "://" in self.uri else TableIndex(self.uri)
+        return TableIndex(self.uri)
+
+    @cached_property
+    def _stamps(self) -> Mapping[str, tuple[int, int]]:
+        """Bytes and time of each file by its path: those of its index in a store."""
+        stamps = self.actions.select(["path", "size_bytes", "modification_time"]).to_pylist()
+        return {unquote(f["path"]): (f["size_bytes"], f["modification_time"]) for f in stamps}
 
     @cached_property
     def starts(self) -> Mapping[str, int]:

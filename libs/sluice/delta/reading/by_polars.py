@@ -7,32 +7,29 @@ keys in a large table, this takes a quarter of the time of a scan by Arrow.
 from collections.abc import Iterator, Sequence
 from functools import reduce
 from operator import and_, or_
+from pathlib import Path
+from urllib.parse import unquote
 
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 from polars.exceptions import PolarsError
 
-from sluice.delta.reading.found import ROW, File, Span, TypeMismatch, WantedValues
+from sluice.delta.reading.found import ROW, File, TypeMismatch
+from sluice.delta.reading.wanted import Sought
 
 FILES = 16  # scanned at a time
 TOGETHER_BYTES = 128_000_000  # of them; all of their rows may be found
 
 
-def scan(
-    files: Sequence[File],
-    wanted: Sequence[WantedValues],
-    stored: pa.Schema,
-    columns: Sequence[str],
-    most: int | None,
-    span: Span | None = None,
-) -> Iterator[tuple[File, pa.Table]]:
-    """Yield the rows of each file that have some of the wanted values, with their numbers as ROW.
+def scan(folder: str, files: Sequence[File], sought: Sought) -> Iterator[tuple[File, pa.Table]]:
+    """Yield the wanted rows of each file in a folder, with their numbers as ROW.
 
     Rows that the file has lost are among them. Raises TypeMismatch for a file with columns of other
-    types than `stored`.
+    types than the table.
     """
-    types = pl.from_arrow(stored.empty_table()).schema  # type: ignore[union-attr]
+    wanted, span = sought.wanted, sought.span
+    types = pl.from_arrow(sought.stored.empty_table()).schema  # type: ignore[union-attr]
     distinct = [{n: pl.Series(pc.unique(some)) for n, some in one.items()} for one in wanted]
     tests = [
         {n: pl.col(n).is_in(some.implode(), nulls_equal=True) for n, some in one.items()}
@@ -47,10 +44,10 @@ def scan(
             if span and span.column not in file.constants:
                 column = pl.col(span.column)
                 condition &= span.test(column, column.is_not_null(), lambda one: one.as_py())
-            rows = _rows(file, types).filter(condition)
-            rows = rows if most is None else rows.head(most + file.lost)
+            rows = _rows(Path(folder, unquote(file.path)), types).filter(condition)
+            rows = rows if sought.most is None else rows.head(sought.most + file.lost)
             known = (pl.lit(v, types[n]).alias(n) for n, v in file.constants.items())
-            frames.append(rows.with_columns(*known).select(*columns, ROW))
+            frames.append(rows.with_columns(*known).select(*sought.columns, ROW))
         try:
             found = pl.collect_all(frames)
         except PolarsError as error:
@@ -59,9 +56,9 @@ def scan(
             yield file, frame.rechunk().to_arrow()
 
 
-def _rows(file: File, types: pl.Schema) -> pl.LazyFrame:
+def _rows(path: Path, types: pl.Schema) -> pl.LazyFrame:
     return pl.scan_parquet(
-        file.path,
+        path,
         schema=types,
         row_index_name=ROW,
         parallel="prefiltered",

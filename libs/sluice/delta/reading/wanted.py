@@ -1,0 +1,127 @@
+"""Values that are wanted from a table, and which of its files may have some.
+
+Values are compared by plain equality, so only exact types are searched.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+
+from sluice.delta.log.files import active_files
+
+MOST = 16
+EXACT = (
+    *(pa.types.is_integer, pa.types.is_string, pa.types.is_boolean),
+    *(pa.types.is_date, pa.types.is_timestamp, pa.types.is_decimal),
+)
+KeyBounds = tuple[int, int]
+KeySpans = Mapping[str, list[KeyBounds]]
+WantedValues = Mapping[str, pa.ChunkedArray]  # by column, the wanted values
+
+
+@dataclass(frozen=True)
+class Span:
+    """The least and the greatest wanted value of a column, null for no bound; and nulls, or not."""
+
+    column: str
+    least: pa.Scalar
+    most: pa.Scalar
+    nulls: bool
+
+    def test(self, column: Any, is_known: Any, value: Callable[[pa.Scalar], Any]) -> Any:
+        """Return the condition that a row's value is wanted, as Arrow's or polars' expression."""
+        if self.least.is_valid:
+            is_known &= column >= value(self.least)
+        if self.most.is_valid:
+            is_known &= column <= value(self.most)
+        return is_known | column.is_null() if self.nulls else is_known
+
+    @property
+    def in_arrow(self) -> pc.Expression:
+        column = pc.field(self.column)
+        return self.test(column, column.is_valid(), lambda one: one)
+
+
+@dataclass(frozen=True)
+class Sought:
+    """Columns of the rows that are wanted from files of a table, and the most of each file.
+
+    `stored`: the table's columns. A row matches if all its values are among those of one of
+    `wanted`, and one is within `span`, whose column is in the files and is read.
+    """
+
+    stored: pa.Schema
+    wanted: Sequence[WantedValues]
+    columns: Sequence[str]
+    most: int | None
+    span: Span | None
+
+
+def is_exact(type_: pa.DataType) -> bool:
+    """True if equal values of the type are the same value, in Arrow and in Spark."""
+    return any(is_a(type_) for is_a in EXACT)
+
+
+def are_among(rows: pa.Table, wanted: Sequence[Mapping[str, pa.Array]]) -> pa.ChunkedArray:
+    """Return for each row whether all its values are among those of one of `wanted`."""
+    tests = (
+        reduce(pc.and_, (pc.is_in(rows[name], some) for name, some in one.items()))
+        for one in wanted
+    )
+    return reduce(pc.or_, tests)
+
+
+def clusters(values: pa.ChunkedArray | pa.Array) -> list[KeyBounds]:
+    """Return the least and greatest value of at most MOST clusters, in order; nulls are ignored.
+
+    They are split at the widest gaps, because new keys are often far from the changed ones. One
+    span from the least to the greatest would admit all files in between.
+    """
+    known = pc.unique(values).drop_null()
+    ordered = known.take(pc.sort_indices(known)).to_numpy(zero_copy_only=False)
+    if not len(ordered):
+        return []
+    gaps = ordered[1:] - ordered[:-1]
+    ends = sorted(gaps.argsort()[::-1][: MOST - 1])
+    firsts = [0, *(int(end) + 1 for end in ends)]
+    lasts = [*(int(end) for end in ends), len(ordered) - 1]
+    return [(int(ordered[a]), int(ordered[b])) for a, b in zip(firsts, lasts, strict=True)]
+
+
+def spans_of(wanted: Iterable[WantedValues]) -> list[KeySpans]:
+    """Return the clusters of whole numbers of each of `wanted`."""
+    return [
+        {
+            name: clusters(some)
+            for name, some in values.items()
+            if pa.types.is_integer(some.type) and not some.null_count and len(some)
+        }
+        for values in wanted
+    ]
+
+
+def files_far(table: DeltaTable, wanted: Sequence[WantedValues]) -> set[str]:
+    """Return the files whose partitions or bounds of whole numbers exclude all wanted rows."""
+    spans, files = spans_of(wanted), active_files(table).to_pylist()
+    return {file["path"] for file in files if not may_hold(file, spans)}
+
+
+def may_hold(bounds: Mapping[str, Any], spans: Iterable[KeySpans]) -> bool:
+    """True unless bounds, named as by `active_files`, exclude the values of all `spans`."""
+    return any(_meet(bounds, one) for one in spans)
+
+
+def _meet(bounds: Mapping[str, Any], spans: KeySpans) -> bool:
+    for name, of_column in spans.items():
+        filed = bounds.get(f"partition.{name}")
+        first, last = bounds.get(f"min.{name}", filed), bounds.get(f"max.{name}", filed)
+        if first is None or last is None:
+            continue
+        if not any(first <= most and last >= least for least, most in of_column):
+            return False
+    return True
