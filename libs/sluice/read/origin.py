@@ -82,7 +82,7 @@ def _at(changelog: Changelog, commit: Commit, key_range: KeyRange) -> tuple[Row 
     """Return the row as it was before the commit and after it; None and None if untouched."""
     if not commit.changes_data:
         return None, None
-    rows: pa.Table = key_range.rows(changelog.feed(commit.version))
+    rows = pa.concat_tables(map(key_range.rows, changelog.read(commit.version)))
     before = after = None
     for row in rows.to_pylist():
         shown = {name: row[name] for name in changelog.snapshot.visible}

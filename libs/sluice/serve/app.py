@@ -40,6 +40,7 @@ from sluice.delta.places.delta_rs import store_fault
 from sluice.delta.places.lake_layout import DamagedLog
 from sluice.errors import ConfigError, HistoryLost, Retryable, SluiceError, UsageError
 from sluice.pages.elements import Page, html
+from sluice.read.changelog import TooManyChanges
 from sluice.read.lake import Lake
 from sluice.read.stored.snapshot import NotBuilt
 from sluice.serve.access import NOBODY, Access, Token
@@ -72,6 +73,7 @@ STATUSES: tuple[tuple[type[SluiceError], HTTPStatus], ...] = (
     (UnknownTable, HTTPStatus.NOT_FOUND),
     (NotBuilt, HTTPStatus.NOT_FOUND),
     (ConfigError, HTTPStatus.NOT_FOUND),  # of the table's pipeline
+    (TooManyChanges, HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
     (UsageError, HTTPStatus.BAD_REQUEST),
     (DamagedLog, HTTPStatus.INTERNAL_SERVER_ERROR),
     (HistoryLost, HTTPStatus.GONE),
