@@ -266,6 +266,42 @@ def test_streams_are_limited_and_end_with_their_client(shop: Landed) -> None:
     assert asyncio.run(visit()) == [200, 429, 200]
 
 
+def test_a_burst_of_streams_opens_as_many_as_are_allowed(shop: Landed) -> None:
+    async def visit() -> list[Any]:
+        server, found, refused = server_of(shop.folder), list[int](), list[bytes]()
+        app, gone = server.app(), asyncio.Event()
+
+        async def receive() -> dict[str, Any]:
+            await gone.wait()
+            return {"type": "http.disconnect"}
+
+        async def send(message: dict[str, Any]) -> None:
+            found.extend([message["status"]] if "status" in message else [])
+            refused.extend([message["body"]] if b"error" in message.get("body", b"") else [])
+
+        headers = [(b"host", b"localhost"), (b"accept", b"text/event-stream")]
+        scope = {"type": "http", "method": "GET", "path": PATH, "headers": headers}
+        scope |= {"query_string": b"columns=user", "asgi": {"spec_version": "2.3"}}
+        tasks = [asyncio.create_task(app(dict(scope), receive, send)) for _ in range(115)]
+        while len(found) < 115:
+            await asyncio.sleep(0.01)
+        gone.set()
+        await asyncio.gather(*tasks)
+        return [found.count(200), found.count(429), server._streams, refused[0]]
+
+    *counts, refused = asyncio.run(visit())
+    assert counts == [100, 15, 0]
+    assert json.loads(refused)["error"]["hint"] == "close one, or ask page by page"
+
+
+def test_the_head_of_a_stream_ends(visit: Visitor) -> None:
+    headers = {"Accept": "text/event-stream"}
+    found = visit(streams=1).head(PATH, headers=headers)
+    assert (found.status_code, found.text) == (200, "")
+    assert found.headers["content-type"].startswith("text/event-stream")
+    assert visit().head("/v1/tables/nope/changes", headers=headers).status_code == 404
+
+
 def test_a_client_that_goes_before_the_first_event_leaves_no_stream_behind(shop: Landed) -> None:
     async def visit() -> list[int]:
         server, found = server_of(shop.folder, streams=1), []
