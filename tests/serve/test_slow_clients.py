@@ -137,7 +137,7 @@ def test_large_answers_that_nobody_takes_are_limited(
     client = TestClient(server.app(), base_url="http://localhost")
     assert client.get(EVENTS, params={"format": format_}).status_code == 200
     assert server._held == 0
-    server._held = 80_000
+    server._held = 40_000
     refused = client.get(EVENTS, params={"format": format_})
     assert refused.status_code == 429
     assert refused.json()["error"]["hint"] == "ask again in a second"

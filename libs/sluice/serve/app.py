@@ -195,7 +195,7 @@ class Server:
             return await self._stream(asked, request)
         response = await self._work(lambda: _respond(route.answer(asked())), self._waiting)
         if isinstance(response, Parts):
-            if self._held and self._held + response.size > 4 * self.limits.bytes:
+            if self._held and self._held + response.size > 2 * self.limits.bytes:
                 raise _refuse_many("too many large answers are being sent")
             response.hold = self._hold
         return response
