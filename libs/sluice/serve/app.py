@@ -38,7 +38,7 @@ from sluice.declare.project import load_sound
 from sluice.declare.project_cache import SOURCES, Noting, Stamp, stamps
 from sluice.declare.table import UnknownTable
 from sluice.delta.places.delta_rs import store_fault
-from sluice.delta.places.lake_layout import DamagedLog
+from sluice.delta.places.lake_layout import DamagedLog, MissingFiles
 from sluice.errors import ConfigError, HistoryLost, Retryable, SluiceError, UsageError
 from sluice.pages.elements import Page, html
 from sluice.read.changelog import TooManyChanges
@@ -81,6 +81,7 @@ STATUSES: tuple[tuple[type[SluiceError], HTTPStatus], ...] = (
     (TooManyChanges, HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
     (UsageError, HTTPStatus.BAD_REQUEST),
     (DamagedLog, HTTPStatus.INTERNAL_SERVER_ERROR),
+    (MissingFiles, HTTPStatus.INTERNAL_SERVER_ERROR),
     (HistoryLost, HTTPStatus.GONE),
     (Retryable, HTTPStatus.SERVICE_UNAVAILABLE),
     (SluiceError, HTTPStatus.INTERNAL_SERVER_ERROR),
