@@ -2,15 +2,23 @@
 
 import csv
 import json
+from html import unescape
 from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from tests.serve.conftest import Visitor
+from starlette.testclient import TestClient
+from tests.serve.conftest import Visitor, server_of
+from tests.support.landed import Landed, folder_of
 
 from sluice.read.lake import Lake as Reader
 from sluice.serve.access import EVERYTHING
 from sluice.serve.answers import Format
 from sluice.serve.questions import Limits, Question
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 EVENTS = "/v1/tables/events/rows"
 
@@ -108,3 +116,29 @@ def test_answers_are_described(visit: Visitor, here: Reader) -> None:
     assert "default-src 'none'" in page.headers["Content-Security-Policy"]
     assert "<script" not in page.text
     assert all(path in page.text for path in spec["paths"])
+
+
+def test_a_row_and_its_explanation_spell_values_alike(
+    tmp_path: Path, local_spark: "SparkSession"
+) -> None:
+    declared = (
+        "sources:\n  events:\n"
+        '    path: "landing/{interval_start:%Y-%m-%d}/"\n    format: json\n    time: at\n'
+        "    schema: >-\n      id INT, at TIMESTAMP, sizes MAP<STRING, DOUBLE>, weight FLOAT,\n"
+        "      many ARRAY<DOUBLE>\n"
+        "views:\n  kept: {kind: window_store, from: events, key: [id], time: at}\n"
+    )
+    lake = Landed(tmp_path, declared, local_spark)
+    row = b'{"id": 1, "at": "2024-01-01", "sizes": {"a": 0.5, "b": NaN}, "weight": 38.4, '
+    lake.land(folder_of(0), a_json=row + b'"many": [Infinity]}')
+    lake.deliver()
+    lake.advance()
+    client = TestClient(server_of(tmp_path).app(), base_url="http://localhost")
+    expected = {"sizes": {"a": 0.5, "b": "NaN"}, "weight": 38.4, "many": ["Infinity"]}
+    said = client.get("/v1/tables/kept/why?key=1&time=2024-01-01").json()
+    shown = [*client.get("/v1/tables/kept/rows").json()["rows"], said["after"]]
+    shown += said["from"][0]["rows"]
+    assert [{name: one[name] for name in expected} for one in shown] == [expected] * 3
+    page = unescape(client.get("/tables/kept?limit=5", headers={"Accept": "text/html"}).text)
+    assert '{"a": 0.5, "b": "NaN"}' in page
+    assert '["Infinity"]' in page
