@@ -24,6 +24,7 @@ scheduler whether a retry can help.
     │   └── DamagedFile      4  a file of it turned out to be damaged while it was read
     └── HistoryLost          5  an input's past can't be read any more; an operator must decide
         ├── DamagedLog       5  a table's log can't be read
+        ├── MissingFiles     5  files of a table's newest version are gone
         ├── LogCleaned       5  unread commits were cleaned from a log
         ├── FeedVacuumed     5  unread files of a change feed were deleted
         ├── ColumnsChanged   5  a column was removed or changed its type meanwhile

@@ -35,6 +35,10 @@ def test_a_time_of_another_zone_is_written_in_utc() -> None:
         ({"a": [Decimal(1), None]}, '{"a": ["1", null]}'),
         (b"\0\xff", "AP8="),
         ({"b": b"abc"}, '{"b": "YWJj"}'),
+        (float("nan"), "NaN"),
+        (float("-inf"), "-Infinity"),
+        ([float("inf"), 1.5], '["Infinity", 1.5]'),
+        ({dt.date(2024, 1, 2): float("nan")}, '{"2024-01-02": "NaN"}'),
     ],
 )
 def test_a_value_is_shown_as_it_is(value: Any, shown: str) -> None:

@@ -174,3 +174,26 @@ def test_a_run_that_changed_other_tables_only_changed_nothing_here(project):
     other = ranked([("DELI", 2, "5.00", 1)])
     write_table(project, "unranked", other, position(1, run="sunday"))
     assert changes_of(project, run="sunday") == []
+
+
+@pytest.mark.parametrize("size", [1, 3, 7, 100])
+def test_parts_of_a_large_version_are_those_of_the_whole(tmp_path, size):
+    """Keys have nulls, NaN and rows that are twice there."""
+    project, half = project_at(tmp_path), [None, 2.0, float("nan"), -1.0, 0.5] * 4
+    first = ranked([("MEAT", 3, "7.00", 1), ("DELI", 2, "5.00", 2)])
+    uri = write_table(project, "leaders", first, position(1))
+    names = f"{uri}__quarantine"
+    rows = pa.table({"half": half, "text": [f"{n % 7}" for n in range(20)]})
+    write_deltalake(names, rows, configuration={"delta.enableChangeDataFeed": "true"})
+    log = Changelog.open(Lake(project), "leaders__quarantine")
+    large = log.ordered(0, most=1)
+    parts = [large.rows(n, size) for n in range(0, 20, size)]
+    found = [(r["half"], r["text"]) for part in parts for r in part.to_pylist()]
+
+    def order(row):
+        kind = 0 if row[0] is None else 2 if row[0] != row[0] else 1
+        return kind, row[0] if kind == 1 else 0, row[1]
+
+    expected = sorted(zip(half, rows["text"].to_pylist(), strict=True), key=order)
+    assert str(found) == str(expected)
+    assert [len(part) for part in parts[:-1]] == [size] * (len(parts) - 1)

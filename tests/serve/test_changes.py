@@ -5,6 +5,7 @@ import json
 import threading
 import time
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from tests.support.landed import Landed
 import sluice
 from sluice.errors import HistoryLost
 from sluice.operate.definitions.tables import drop
+from sluice.read import changelog
 from sluice.read.changelog import Changelog
 from sluice.serve import changes
 from sluice.serve.access import EVERYTHING
@@ -80,6 +82,68 @@ def test_pages_of_changes_go_on_with_new_commits(shop: Landed, visit: Visitor, s
         if not said["rows"] and nth > 1:
             break
     assert places(rows) == places(whole(shop))
+
+
+@pytest.fixture
+def large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every version is read like one that does not fit into the memory."""
+    monkeypatch.setattr(changes, "LARGE", 0)
+    monkeypatch.setattr(changes, "PART", 300)
+    monkeypatch.setattr(changes, "PAGE", 300)
+
+
+@pytest.mark.usefixtures("large")
+@pytest.mark.parametrize("columns", ["user,what", "_change_type,_commit_version,user,what"])
+def test_large_versions_are_read_in_parts(shop: Landed, visit: Visitor, columns: str) -> None:
+    names, cursor, pages = columns.split(","), None, list[list[dict[str, Any]]]()
+    expected = [{name: row[name] for name in names} for row in whole(shop)]
+    while not pages or pages[-1]:
+        query = {"columns": columns} | ({"cursor": cursor} if cursor else {})
+        said = visit().get(PATH, params=query).json()
+        cursor = said["cursor"]
+        pages.append(said["rows"])
+    assert list(chain(*pages)) == expected
+    assert max(map(len, pages)) < 20 < len(expected)
+    asked = columns.split(",")
+    assert [row for _, row in drain(stream_of(shop, "best", columns=asked)) if row] == expected
+
+
+@pytest.mark.usefixtures("large")
+def test_a_stream_waits_for_another_read_of_a_large_version_without_a_thread(shop: Landed) -> None:
+    stream = stream_of(shop, "best")
+    with changes._large:
+        assert [next(stream) for _ in range(3)] == [b""] * 3
+    assert places([row for _, row in drain(stream) if row]) == places(whole(shop))
+
+
+@pytest.mark.usefixtures("large")
+def test_a_page_that_can_not_be_read_in_time_is_refused(visit: Visitor) -> None:
+    with changes._large:
+        found = visit(seconds=0.2).get(PATH)
+    assert found.status_code == 408
+    late = visit(seconds=1e-9).get(PATH)
+    assert late.status_code == 408
+    assert "took longer" in late.json()["error"]["message"]
+
+
+@pytest.mark.usefixtures("large")
+def test_a_version_that_can_not_be_put_in_order_names_the_next_step(
+    visit: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changelog, "KEYS", 9)
+    refused = visit().get("/v1/tables/sums/changes")
+    assert refused.status_code == 413
+    hint = refused.json()["error"]["hint"]
+    version = visit().get("/v1/tables/sums/at?version=0").json()["version"] + 1
+    assert f"`/v1/tables/sums/rows?version={version}`" in hint
+    assert f"from_version={version + 1}" in hint
+
+
+def test_a_page_without_rows_skips_none(visit: Visitor) -> None:
+    for query in ({"limit": 0}, {"limit": 0, "from_version": 0}):
+        assert visit().get(PATH, params=query).json()["cursor"] is None
+    begun = visit().get(PATH, params={"limit": 2}).json()["cursor"]
+    assert visit().get(PATH, params={"limit": 0, "cursor": begun}).json()["cursor"] == begun
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 1_000])
@@ -200,6 +264,42 @@ def test_streams_are_limited_and_end_with_their_client(shop: Landed) -> None:
         return found
 
     assert asyncio.run(visit()) == [200, 429, 200]
+
+
+def test_a_burst_of_streams_opens_as_many_as_are_allowed(shop: Landed) -> None:
+    async def visit() -> list[Any]:
+        server, found, refused = server_of(shop.folder), list[int](), list[bytes]()
+        app, gone = server.app(), asyncio.Event()
+
+        async def receive() -> dict[str, Any]:
+            await gone.wait()
+            return {"type": "http.disconnect"}
+
+        async def send(message: dict[str, Any]) -> None:
+            found.extend([message["status"]] if "status" in message else [])
+            refused.extend([message["body"]] if b"error" in message.get("body", b"") else [])
+
+        headers = [(b"host", b"localhost"), (b"accept", b"text/event-stream")]
+        scope = {"type": "http", "method": "GET", "path": PATH, "headers": headers}
+        scope |= {"query_string": b"columns=user", "asgi": {"spec_version": "2.3"}}
+        tasks = [asyncio.create_task(app(dict(scope), receive, send)) for _ in range(115)]
+        while len(found) < 115:
+            await asyncio.sleep(0.01)
+        gone.set()
+        await asyncio.gather(*tasks)
+        return [found.count(200), found.count(429), server._streams, refused[0]]
+
+    *counts, refused = asyncio.run(visit())
+    assert counts == [100, 15, 0]
+    assert json.loads(refused)["error"]["hint"] == "close one, or ask page by page"
+
+
+def test_the_head_of_a_stream_ends(visit: Visitor) -> None:
+    headers = {"Accept": "text/event-stream"}
+    found = visit(streams=1).head(PATH, headers=headers)
+    assert (found.status_code, found.text) == (200, "")
+    assert found.headers["content-type"].startswith("text/event-stream")
+    assert visit().head("/v1/tables/nope/changes", headers=headers).status_code == 404
 
 
 def test_a_client_that_goes_before_the_first_event_leaves_no_stream_behind(shop: Landed) -> None:

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -26,14 +26,25 @@ from sluice.serve.app import Ending
 from sluice.serve.client import PLACE, Remote
 
 PATH = "/v1/tables/events/rows?limit=7&columns=id"
+SLOW = """
+import runpy, sys, time
+from sluice.serve import changes, reads
+
+def wait(asked):
+    print("reading", file=sys.stderr, flush=True)
+    time.sleep(60)
+
+reads.uris_of = wait
+runpy.run_module("sluice.cli.main", run_name="__main__")
+"""
 
 
 @contextmanager
 def process(
-    folder: Path, *options: str, port: int = 0
+    folder: Path, *options: str, port: int = 0, program: Sequence[str] = ("-m", "sluice.cli.main")
 ) -> Iterator[tuple[int, subprocess.Popen[str]]]:
     """While the command serves the folder's lake: its port, and itself."""
-    command = [sys.executable, "-m", "sluice.cli.main", "serve", "--port", str(port), *options]
+    command = [sys.executable, *program, "serve", "--port", str(port), *options]
     command += ["--config", str(folder / "config")]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
         try:
@@ -143,6 +154,29 @@ def test_requests_that_a_server_cannot_finish_any_more_may_be_sent_again(shop: L
     assert answer.status_code == 503
     assert answer.headers["Retry-After"] == "1"
     assert "ends" in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, -15), (signal.SIGINT, 130)])
+def test_a_signal_ends_the_server_during_a_slow_read_and_under_a_stream(
+    shop: Landed, number: signal.Signals, code: int
+) -> None:
+    with process(shop.folder, program=["-c", SLOW]) as (port, server):
+        following, reading = (
+            http.client.HTTPConnection("127.0.0.1", port, timeout=20) for _ in range(2)
+        )
+        following.request("GET", "/v1/tables/best/changes?format=events")
+        stream = following.getresponse()
+        assert stream.readline().startswith(b"id: ")
+        reading.request("GET", PATH)
+        assert server.stderr
+        assert server.stderr.readline() == "reading\n"
+        server.send_signal(number)
+        answer = reading.getresponse()
+        said = json.loads(answer.read())["error"]
+        assert (answer.status, said["type"]) == (503, "Retryable")
+        assert stream.read().endswith(b"\n\n")
+        assert server.wait(timeout=20) == code
+        assert "Traceback" not in server.stderr.read()
 
 
 def test_the_command_refuses_other_machines_without_a_token(shop: Landed) -> None:

@@ -275,8 +275,20 @@ def cell(value: Any) -> Content:
         case bytes():
             return b64encode(value).decode()
         case bool() | dict() | list():
-            return json.dumps(value, ensure_ascii=False, default=_text)
-    return str(value)
+            return json.dumps(_spell(value), ensure_ascii=False, default=_text)
+    return str(_spell(value))
+
+
+def _spell(value: Any) -> Any:
+    """Return a value with NaN, infinities and keys of maps as the texts that answers have."""
+    match value:
+        case float():
+            return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}.get(str(value), value)
+        case dict():
+            return {k if isinstance(k, str) else _text(k): _spell(v) for k, v in value.items()}
+        case list() | tuple():
+            return [_spell(one) for one in value]
+    return value
 
 
 def _text(value: Any) -> str:

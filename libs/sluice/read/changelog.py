@@ -1,12 +1,16 @@
 """A table's changelog: its change feed by version, or one run's part of it.
 
-Within a version, changes are in key order, and an update's old row precedes its new one. Commits
-that change no row are left out. Versions that the log has lost raise a named error.
+Within a version, changes are in key order, and an update's old row precedes its new one; without a
+key, all columns order them. Commits that change no row are left out. Versions that the log has lost
+raise a named error.
 """
 
+import math
+import time
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 from itertools import takewhile
 from typing import Any, Protocol, runtime_checkable
 
@@ -16,23 +20,29 @@ from deltalake.exceptions import DeltaError
 
 from sluice.declare.registry import kind, kinds
 from sluice.declare.table import Table
+from sluice.delta.log.opened import CommitCache, commit_of
 from sluice.delta.reading.live import stream_feed
 from sluice.errors import HistoryLost, UsageError
 from sluice.language.names import CHANGE_TYPE, COMES, COMMIT_VERSION, MARK
-from sluice.read.conditions.key_order import KeyOrder
+from sluice.read.conditions.key_order import KeyOrder, KeyRange, places
 from sluice.read.conditions.values import check_columns
 from sluice.read.lake import Lake
 from sluice.read.ordered.keyed import KeyedTable
 from sluice.read.ordered.rows import Rows
 from sluice.read.stored.commits import Commit, back_from
-from sluice.read.stored.scan import Touched
+from sluice.read.stored.scan import Overdue, Touched
 from sluice.read.stored.snapshot import Snapshot, open_delta
 
 IS_NEW = "_is_new"
+KEYS = 48_000_000  # bytes of what orders the changes of large versions
 UNREADABLE = (DeltaError, pa.ArrowException)
 NO_FEED = "does not have change data enabled"  # in delta-rs's error
 LAST_RUNS = 5  # listed if an unknown one was requested
 CHANGE_FIELDS = (pa.field(CHANGE_TYPE, pa.string()), pa.field(COMMIT_VERSION, pa.int64()))
+
+
+class TooManyChanges(UsageError):
+    """A version with more changes than this process can put in order."""
 
 
 class TouchedGroup(Protocol):
@@ -185,10 +195,49 @@ class Changelog:
         feed = self.ordered(version)
         return feed.rows(0, feed.count)
 
-    def ordered(self, version: int) -> "OrderedFeed":
-        """Return the changes of one version, of which parts can be taken, in order."""
+    def ordered(
+        self, version: int, most: float = math.inf, until: float = math.inf
+    ) -> "OrderedFeed":
+        """Return the changes of one version, of which parts can be taken, in order.
+
+        Of more than `most` bytes, only what orders them is kept: each part is read again. Raises
+        TooManyChanges if that is too much, too, and Overdue at the time `until`.
+        """
+        read, commit = partial(self.read, version, until), commit_of(self.snapshot.uri, version)
+        if known := _known.find(commit):
+            return OrderedFeed(*known, read)
+        order = KeyOrder(self._order)
+        parts, keys, size, kept = list[pa.Table](), list[pa.Table](), 0, 0
+        for part in read():
+            parts, size = [*parts, part] if size <= most else [], size + part.nbytes
+            keys.append(order.sort(part.select(self._order)))  # a copy: `part` is let go
+            kept += keys[-1].nbytes
+            if size > most and kept > KEYS:
+                raise self._too_many(version)
+        found = order.sort(pa.concat_tables(keys)), size
+        if size <= most:
+            return OrderedFeed(*found, lambda: parts)
+        _known.keep(commit, found)
+        return OrderedFeed(*found, read)
+
+    @cached_property
+    def _order(self) -> tuple[str, ...]:
+        """Columns that order changes: the identity, or all if there is none."""
+        every = (f.name for f in self.snapshot.schema if not pa.types.is_nested(f.type))
+        return (*(self.table.identity or every), IS_NEW)
+
+    def read(self, version: int, until: float = math.inf) -> Iterator[pa.Table]:
+        """Yield the changes of one version as they are stored, with a mark of new rows."""
+        fields = pa.schema([*CHANGE_FIELDS, *self.snapshot.schema])
         try:
-            feed = self._read_feed(version)
+            for part in self._read_feed(version):
+                if time.monotonic() > until:
+                    raise Overdue
+                missing = {*fields.names}.difference(part.column_names)  # younger columns
+                columns = [pa.nulls(len(part)) if n in missing else part[n] for n in fields.names]
+                found = pa.table(columns, fields.names).cast(fields)
+                is_new = pc.is_in(found[CHANGE_TYPE], pa.array(COMES))
+                yield found.append_column(IS_NEW, is_new)
         except UNREADABLE as error:
             if NO_FEED in str(error):
                 first = self._first_readable(version)
@@ -202,17 +251,21 @@ class Changelog:
                 f"the changes of version {version} can't be read: {why}",
                 self._first_readable(version) if is_deleted else None,
             ) from None
-        names = [n for n in self.snapshot.schema.names if n in feed.column_names]
-        fields = [*CHANGE_FIELDS, *map(self.snapshot.schema.field, names)]
-        feed = feed.select([field.name for field in fields]).cast(pa.schema(fields))
-        feed = feed.append_column(IS_NEW, pc.is_in(feed[CHANGE_TYPE], pa.array(COMES)))
-        identity = [c for c in self.table.identity if c in names]
-        order = KeyOrder((*identity, IS_NEW)).rank(feed.select([*identity, IS_NEW]))
-        return OrderedFeed(feed, order, self.snapshot.schema)
 
-    def _read_feed(self, version: int) -> pa.Table:
+    def _read_feed(self, version: int) -> Iterator[pa.Table]:
         delta = open_delta(self.snapshot.name, self.snapshot.uri, self.snapshot.version)
-        return stream_feed(delta, version - 1, version).read_all()
+        feed = stream_feed(delta, version - 1, version)
+        yield feed.schema.empty_table()
+        for batch in feed:
+            yield pa.Table.from_batches([batch])
+
+    def _too_many(self, version: int) -> TooManyChanges:
+        return TooManyChanges(
+            f"version {version} of {self.snapshot.name!r} changed too many rows to put in order "
+            f"here: their keys have more than {KEYS // 1_000_000} MB",
+            hint=f"read the rows after it with `sluice read {self.snapshot.name} --version "
+            f"{version}`, and go on with --from-version {version + 1}",
+        )
 
     def _first_readable(self, lost: int) -> int:
         """Return the first version behind a lost one that isn't; files are deleted in order."""
@@ -222,10 +275,9 @@ class Changelog:
 
     def _is_readable(self, version: int) -> bool:
         try:
-            self._read_feed(version)
+            return all(True for _ in self._read_feed(version))
         except UNREADABLE:
             return False
-        return True
 
     def _lost(self, why: str, first: int | None = None) -> HistoryLost:
         rest = "later versions with --from-version" if first is None else f"--from-version {first}"
@@ -237,26 +289,38 @@ class Changelog:
 
 @dataclass(frozen=True)
 class OrderedFeed:
-    """Changes of a version, and their order. Only rows that are taken are put in it.
+    """Changes of a version in order, of which parts are read.
 
-    `schema`: of the table today, which may have younger columns.
+    `keys`: what orders them, in order. `bytes`: of all of them in Arrow. `read`: yields them, in no
+    order.
     """
 
-    stored: pa.Table
-    order: pa.Array
-    schema: pa.Schema
+    keys: pa.Table
+    bytes: int
+    read: Callable[[], Iterable[pa.Table]]
 
     @property
     def count(self) -> int:
-        return len(self.order)
+        return int(self.keys.num_rows)
+
+    def within(self, size: int) -> int:
+        """Return how many changes have that many bytes, about; at least one."""
+        return max(1, size * self.count // max(1, self.bytes))
 
     def rows(self, begin: int, count: int) -> pa.Table:
         """Return so many changes from a place on, or fewer at the end; with a mark of new rows."""
-        feed = self.stored.take(self.order.slice(begin, count))
-        for field in self.schema:
-            if field.name not in feed.column_names:
-                feed = feed.append_column(field, pa.nulls(feed.num_rows, field.type))
-        return feed
+        order, part = KeyOrder(tuple(self.keys.column_names)), self.keys.slice(begin, count)
+        found, before = self.read(), 0
+        if 0 < part.num_rows < self.count:
+            ends = (part.slice(n, 1).to_pylist()[0] for n in (0, part.num_rows - 1))
+            first, last = (places(tuple(row.values())) for row in ends)
+            found = map(KeyRange(order.columns, first, last).rows, found)
+            before = begin - (pc.sum(order.before(self.keys, first)).as_py() or 0)
+        return order.sort(pa.concat_tables(found)).slice(before, part.num_rows)
+
+
+# What orders large versions' changes, and their bytes, by commits.
+_known: CommitCache[tuple[pa.Table, int]] = CommitCache(KEYS, lambda known: known[0].nbytes)
 
 
 def _run_of(commit: Commit) -> str:

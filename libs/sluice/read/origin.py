@@ -15,6 +15,7 @@ from sluice.language.names import CHANGE_TYPE, GOES, Row, declared_id
 from sluice.read.changelog import Changelog
 from sluice.read.conditions.key_order import KeyRange
 from sluice.read.conditions.values import check_columns
+from sluice.read.ordered.rows import rows_of
 from sluice.read.stored.commits import Commit, back_from, range_of
 
 
@@ -82,9 +83,9 @@ def _at(changelog: Changelog, commit: Commit, key_range: KeyRange) -> tuple[Row 
     """Return the row as it was before the commit and after it; None and None if untouched."""
     if not commit.changes_data:
         return None, None
-    rows: pa.Table = key_range.rows(changelog.feed(commit.version))
+    rows = pa.concat_tables(map(key_range.rows, changelog.read(commit.version)))
     before = after = None
-    for row in rows.to_pylist():
+    for row in rows_of(rows):
         shown = {name: row[name] for name in changelog.snapshot.visible}
         if row[CHANGE_TYPE] in GOES:
             before = shown

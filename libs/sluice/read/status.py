@@ -14,11 +14,12 @@ from functools import partial
 from sluice.declare.meaning import definition_of_deliveries
 from sluice.declare.project import Project
 from sluice.declare.table import Table
+from sluice.delta.log.opened import exists, open_version
 from sluice.delta.log.position import UPKEEP, Head
 from sluice.delta.notes.failures import Failure, begun_at, stored_failures
 from sluice.delta.notes.intervals import IS_UNDATED, Note, deliveries
 from sluice.delta.notes.note_tables import count_rows
-from sluice.delta.places.lake_layout import layout
+from sluice.delta.places.lake_layout import MissingFiles, layout
 from sluice.delta.reading.landing import fingerprint
 from sluice.errors import HistoryLost, SluiceError
 from sluice.language.interval import Span, gaps, spans
@@ -180,9 +181,13 @@ def _status(project: Project, heads: Heads, table: Table) -> TableStatus:
         at = heads.of(table.id)
         if at is None or not at.is_filled:
             return replace(known, waits_for=tuple(not_filled(project, table, heads)))
-        rows = Snapshot.open(table.name, at.uri, at.version).count()
-        known = replace(known, version=at.version, rows=rows, last=_last_batch(at))
+        found = Snapshot.open(table.name, at.uri, at.version)
+        known = replace(known, version=at.version, rows=found.count(), last=_last_batch(at))
+        if "://" not in at.uri and (lost := found.missing()):  # a store is not asked for each file
+            raise MissingFiles(at.uri, at.version, lost)
         quarantine = heads.lake.uri(table.id, QUARANTINE)
+        if exists(quarantine):
+            open_version(quarantine)
         undated = count_rows(quarantine, IS_UNDATED) if table.spec.shares_files else 0
         known = replace(
             known,

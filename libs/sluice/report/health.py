@@ -13,7 +13,7 @@ from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.notes.failures import Failure
 from sluice.delta.places.folders import replace_file
-from sluice.delta.places.lake_layout import layout
+from sluice.delta.places.lake_layout import DamagedLog, MissingFiles, layout
 from sluice.gate.counting import batch_counts
 from sluice.gate.outcomes.history import TABLE as RESULTS
 from sluice.gate.outcomes.history import by_table, newest
@@ -44,7 +44,11 @@ class Health:
 
 def health(project: Project, tables: Iterable[Table]) -> dict[str, Health]:
     """Return the health of these tables by their ids."""
-    checks = _newest(project)
+    try:
+        checks = _newest(project)
+    except (DamagedLog, MissingFiles) as error:
+        said = f"{error.message}: restore the results from a backup, or move them away"
+        return {t.id: Health(unusual=(said,)) for t in tables}
     return {t.id: _health(project, t, checks.get(t.id, ())) for t in tables}
 
 

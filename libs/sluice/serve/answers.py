@@ -97,12 +97,13 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Answer:
-    """Status, headers and body of a response."""
+    """Status, headers and body of a response; `size`: bytes from which a body in parts is made."""
 
     body: bytes | Iterator[bytes | memoryview]
     media: str = Format.JSON
     headers: Mapping[str, str] = field(default_factory=dict)
     status: int = HTTPStatus.OK
+    size: int = 0
 
 
 @dataclass(frozen=True)
@@ -133,7 +134,8 @@ class Page:
             return self._in_arrow(headers)
         parts = self._texts(format_)
         rows = sum(batch.num_rows for batch in self.batches) + len(self.found or ())
-        return Answer(parts if rows > AT_ONCE else b"".join(parts), format_, headers)
+        body, size = parts if rows > AT_ONCE else b"".join(parts), _size(self.batches)
+        return Answer(body, format_, headers, size=size)
 
     def _texts(self, format_: Format) -> Iterator[bytes]:
         """Yield JSON, lines of JSON or CSV, some rows at a time."""
@@ -166,7 +168,12 @@ class Page:
         size = head.size + sum(map(pa.ipc.get_record_batch_size, batches)) + len(END)
         parts = chain([head], (batch.serialize() for batch in batches), [pa.py_buffer(END)])
         length = {"Content-Length": str(size)}
-        return Answer(map(memoryview, parts), Format.ARROW, {**headers, **length})
+        of = {**headers, **length}
+        return Answer(map(memoryview, parts), Format.ARROW, of, size=_size(batches))
+
+
+def _size(batches: Iterable[pa.RecordBatch]) -> int:
+    return sum(batch.nbytes for batch in batches)
 
 
 def _csv(rows: Iterable[Row], names: Sequence[str]) -> bytes:

@@ -11,10 +11,11 @@ import logging
 import os
 import secrets
 import time
+from asyncio import TimerHandle, Transport
 from collections import Counter, defaultdict
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
@@ -37,9 +38,10 @@ from sluice.declare.project import load_sound
 from sluice.declare.project_cache import SOURCES, Noting, Stamp, stamps
 from sluice.declare.table import UnknownTable
 from sluice.delta.places.delta_rs import store_fault
-from sluice.delta.places.lake_layout import DamagedLog
+from sluice.delta.places.lake_layout import DamagedLog, MissingFiles
 from sluice.errors import ConfigError, HistoryLost, Retryable, SluiceError, UsageError
 from sluice.pages.elements import Page, html
+from sluice.read.changelog import TooManyChanges
 from sluice.read.lake import Lake
 from sluice.read.stored.snapshot import NotBuilt
 from sluice.serve.access import NOBODY, Access, Token
@@ -62,6 +64,10 @@ from sluice.serve.states import metrics
 
 LONGEST = 8_000  # bytes of a request's parameters
 LOOK = 1.0  # seconds between looks at the configuration's files
+HEADERS = 10.0  # seconds in which a client sends a request
+LARGEST = 512_000  # bytes of a request's headers
+SLICE = 256_000  # bytes of an answer that are sent at a time
+CONNECTIONS = 400  # besides those of streams
 POLL, PING = 0.3, 15.0  # seconds between looks at a followed table, and between signs of life
 POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'; "
@@ -72,8 +78,10 @@ STATUSES: tuple[tuple[type[SluiceError], HTTPStatus], ...] = (
     (UnknownTable, HTTPStatus.NOT_FOUND),
     (NotBuilt, HTTPStatus.NOT_FOUND),
     (ConfigError, HTTPStatus.NOT_FOUND),  # of the table's pipeline
+    (TooManyChanges, HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
     (UsageError, HTTPStatus.BAD_REQUEST),
     (DamagedLog, HTTPStatus.INTERNAL_SERVER_ERROR),
+    (MissingFiles, HTTPStatus.INTERNAL_SERVER_ERROR),
     (HistoryLost, HTTPStatus.GONE),
     (Retryable, HTTPStatus.SERVICE_UNAVAILABLE),
     (SluiceError, HTTPStatus.INTERNAL_SERVER_ERROR),
@@ -138,7 +146,7 @@ class Server:
 
     def __post_init__(self) -> None:
         self._readers = Readers(self.threads)
-        self._waiting = self._streams = 0
+        self._waiting = self._streams = self._held = 0
         self.is_ending = False
         self._answered = Counter[tuple[str, int]]()
         self._seconds = defaultdict[str, float](float)
@@ -185,8 +193,17 @@ class Server:
             return self._question(token, route.read(pairs), format_, name)
 
         if format_ is Format.EVENTS:
-            return await self._stream(asked, request.headers.get("last-event-id"))
-        return await self._work(lambda: _respond(route.answer(asked())))
+            return await self._stream(asked, request)
+        response = await self._work(lambda: _respond(route.answer(asked())), self._waiting)
+        if isinstance(response, Parts):
+            if self._held and self._held + response.size > 2 * self.limits.bytes:
+                raise _refuse_many("too many large answers are being sent")
+            response.hold = self._hold
+        return response
+
+    def _hold(self, size: int) -> None:
+        """Count bytes of answers that are being sent."""
+        self._held += size
 
     def _question(
         self, token: Token, values: Mapping[str, Any], format_: Format, name: str = ""
@@ -194,11 +211,13 @@ class Server:
         lake, unread = self.served.lake, self.served.unread
         return Question(lake, token, self.limits, values, format_, name, unread=unread)
 
-    async def _work(self, read: Callable[[], T]) -> T:
-        """Return what a read in a thread returns. Raises Refused if it must wait too long."""
-        if self._waiting >= 4 * self.threads:
-            wait = {"Retry-After": "1"}
-            raise Refused(HTTPStatus.TOO_MANY_REQUESTS, "too many requests wait", "", wait)
+    async def _work(self, read: Callable[[], T], before: int = 0) -> T:
+        """Return what a read in a thread returns; `before`: the requests that wait already.
+
+        Raises Refused if it must wait too long.
+        """
+        if before >= 4 * self.threads:
+            raise _refuse_many("too many requests wait")
         self._waiting += 1
         answered = self._readers.begin(read, self._wait_no_more)
         loop, late = asyncio.get_running_loop(), took_long(self.limits)
@@ -211,13 +230,13 @@ class Server:
     def _wait_no_more(self) -> None:
         self._waiting -= 1
 
-    async def _stream(self, asked: Callable[[], Question], last: str | None) -> Response:
+    async def _stream(self, asked: Callable[[], Question], request: Request) -> Response:
         if self._streams >= self.limits.streams:
             what = f"{self.limits.streams} streams are open already"
             raise Refused(HTTPStatus.TOO_MANY_REQUESTS, what, "close one, or ask page by page")
 
         def begin() -> tuple[Iterator[bytes], bytes]:
-            question = asked()
+            question, last = asked(), request.headers.get("last-event-id")
             stream = events(question, question.get("cursor") if last is None else last)
             return stream, next(stream)
 
@@ -227,17 +246,20 @@ class Server:
         except BaseException:
             self._streams -= 1
             raise
-        return Stream(self._follow(stream, first), self._end_stream)
+        is_ended = request.method == "HEAD"
+        return Stream(self._follow(stream, first, is_ended=is_ended), self._end_stream)
 
     def _end_stream(self) -> None:
         self._streams -= 1
 
-    async def _follow(self, stream: Iterator[bytes], first: bytes) -> AsyncGenerator[bytes]:
+    async def _follow(
+        self, stream: Iterator[bytes], first: bytes, *, is_ended: bool = False
+    ) -> AsyncGenerator[bytes]:
         """Yield a stream's events as they arise. Ends with an error, or with the server."""
         yield first or b": begin\n\n"
         heard = time.monotonic()
         try:
-            while not self.is_ending:
+            while not (is_ended or self.is_ending):
                 found = await self._readers.begin(partial(next, stream))
                 if not found and time.monotonic() - heard > PING:
                     found = b": still here\n\n"
@@ -282,19 +304,26 @@ class Server:
 
 
 class Parts(StreamingResponse):
-    """An answer in parts. What they are made of is let go at once, also if the client has gone."""
+    """An answer in parts. What they are made of is let go at once, also if the client has gone.
+
+    `size`: bytes that it keeps until then. `hold` is called with them, and with as many less then.
+    """
 
     def __init__(
         self, parts: Iterator[bytes | memoryview], of: Answer, headers: Mapping[str, str]
     ) -> None:
-        body = _at_once(parts) if of.media == Format.ARROW else parts
+        slices = _slice(parts)
+        body = slices if of.media in (Format.JSON, Format.NDJSON, Format.CSV) else _at_once(slices)
         super().__init__(body, of.status, headers, of.media)
-        self._parts = parts
+        self._parts, self.size = parts, of.size
+        self.hold: Callable[[int], None] = lambda _: None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.hold(self.size)
         try:
             await super().__call__(scope, receive, send)
         finally:
+            self.hold(-self.size)
             if isinstance(self._parts, Generator):
                 with suppress(ValueError):  # a thread is still at the next part
                     self._parts.close()
@@ -339,17 +368,72 @@ class Ending:
 
 
 class Requests(HttpToolsProtocol):
-    """Requests of one connection; what can't be read as one is refused in words."""
+    """Requests of one connection; what can't be read as one is refused in words.
+
+    A client that does not send its request in time, or takes nothing of an answer for `patience`
+    seconds, is left. So it keeps neither a thread nor memory.
+    """
+
+    def __init__(self, patience: float, **settings: Any) -> None:
+        super().__init__(**settings)
+        self._patience, self._unread = patience, 0
+        self._sends: TimerHandle | None = None
+        self._takes: TimerHandle | None = None
+
+    def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._sends = self.loop.call_later(HEADERS, transport.abort)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        _cancel(self._sends)
+        _cancel(self._takes)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        self._unread += len(data) if self._sends else 0
+        if self._unread > LARGEST:
+            self.send_400_response("The headers are too long.")
+        else:
+            super().data_received(data)
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._sends = self._sends or self.loop.call_later(HEADERS, self.transport.abort)
+
+    def on_headers_complete(self) -> None:
+        _cancel(self._sends)
+        self._sends, self._unread = None, 0
+        super().on_headers_complete()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._takes = self.loop.call_later(self._patience, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        _cancel(self._takes)
 
     def send_400_response(self, msg: str) -> None:
         super().send_400_response(f"{msg} It is no request, or its address is longer than 64 KB.")
+
+
+def _cancel(timer: TimerHandle | None) -> None:
+    if timer:
+        timer.cancel()
 
 
 class Listener(uvicorn.Server):
     """Listener that has a server end its streams before it waits for the last answers."""
 
     def __init__(self, of: Server, **settings: Any) -> None:
-        super().__init__(uvicorn.Config(of.app(), http=Requests, server_header=False, **settings))
+        config = uvicorn.Config(
+            of.app(),
+            http=partial(Requests, of.limits.seconds),  # type: ignore[arg-type]
+            limit_concurrency=of.limits.streams + CONNECTIONS,
+            server_header=False,
+            **settings,
+        )
+        super().__init__(config)
         self.of = of
 
     def bind(self) -> int:
@@ -376,6 +460,11 @@ class Listener(uvicorn.Server):
         await super().shutdown(sockets)
 
 
+def _refuse_many(what: str) -> Refused:
+    wait = {"Retry-After": "1"}
+    return Refused(HTTPStatus.TOO_MANY_REQUESTS, what, "ask again in a second", wait)
+
+
 def _wants_page(request: Request) -> bool:
     return Format.HTML in request.headers.get("accept", "")
 
@@ -397,9 +486,19 @@ def _respond(answer: Answer | Page) -> Response:
         headers = {**PLAIN, "Content-Security-Policy": policy}
         return Response(html(answer, nonce), headers=headers, media_type=Format.HTML)
     headers = {**PLAIN, "Content-Security-Policy": POLICY, **answer.headers}
-    if isinstance(answer.body, bytes):
+    if not isinstance(answer.body, bytes):
+        return Parts(answer.body, answer, headers)
+    if len(answer.body) <= SLICE:
         return Response(answer.body, answer.status, headers, answer.media)
-    return Parts(answer.body, answer, headers)
+    headers["Content-Length"] = str(len(answer.body))
+    return Parts(iter([answer.body]), replace(answer, size=len(answer.body)), headers)
+
+
+def _slice(parts: Iterable[bytes | memoryview]) -> Iterator[bytes | memoryview]:
+    """Yield parts so small that a client which takes them slowly is seen to take some."""
+    for part in parts:
+        for begin in range(0, len(part), SLICE):
+            yield part[begin : begin + SLICE]
 
 
 async def _at_once(parts: Iterable[bytes | memoryview]) -> AsyncGenerator[bytes | memoryview]:

@@ -6,24 +6,33 @@ the changes behind it. The place of a version's last change names the version al
 files may be cleaned. A commit without changes, such as one of upkeep, also moves the place.
 """
 
+import math
 import re
+import sys
+import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from http import HTTPStatus
+from itertools import islice
+from threading import Lock
 
 import pyarrow as pa
 
 from sluice.delta.log.opened import newest_version
 from sluice.errors import HistoryLost, SluiceError
-from sluice.read.changelog import Changelog, OrderedFeed
+from sluice.read.changelog import Changelog
 from sluice.read.ordered.rows import Rows
-from sluice.read.stored.scan import Touched
+from sluice.read.stored.commits import Commit
+from sluice.read.stored.scan import Overdue, Touched
 from sluice.read.stored.snapshot import NotBuilt
 from sluice.serve.answers import Answer, Page, Refused, to_json
-from sluice.serve.questions import Question, refuse
+from sluice.serve.questions import Question, refuse, took_long
 from sluice.serve.reads import incarnation, uris_of
 
 AT_ONCE = 1_000  # events that are made at a time
+PAGE, PART = 8_000_000, 2_000_000  # bytes of changes in Arrow: of a page, and that a stream holds
+LARGE = 4_000_000  # bytes of files of a version's changes
 WRITTEN = re.compile(r"(?P<made>[0-9a-f]{12})\.(?P<version>\d{1,18})(\.(?P<number>\d{1,18}))?")
 
 
@@ -46,6 +55,18 @@ class Place:
 
     def __str__(self) -> str:
         return f"{self.made}.{self.version}" + ("" if self.number is None else f".{self.number}")
+
+
+_large = Lock()
+
+
+@dataclass
+class Room:
+    """Room for changes: rows, bytes in Arrow, and the time by a clock at which a read ends."""
+
+    rows: int
+    bytes: int
+    until: float
 
 
 @dataclass(frozen=True)
@@ -73,24 +94,45 @@ class Followed:
             raise Refused(HTTPStatus.GONE, why, "begin again without a place")
         return place
 
-    def walk(
-        self, changelog: Changelog, after: Place | None
-    ) -> Iterator[tuple[int, int, OrderedFeed]]:
-        """Yield versions with their changes, and how many of these are not behind a place."""
+    def parts(
+        self, changelog: Changelog, after: Place | None, room: Room
+    ) -> Iterator[tuple[int, int, pa.Table, bool]]:
+        """Yield changes behind a place, each time as many of a version as there is room for.
+
+        They come with their version, the number of the first, and True if the version has no more.
+        """
         first = None if after is None else after.version + (after.number is None)
         for commit in changelog.commits(from_version=first, run=self.asked.get("run")):
-            feed = changelog.ordered(commit.version)
-            is_begun = after is not None and commit.version == after.version
-            yield commit.version, (after.number or 0) + 1 if after and is_begun else 0, feed
+            is_begun, is_end = after is not None and commit.version == after.version, False
+            begin = (after.number or 0) + 1 if after and is_begun else 0
+            while not is_end:
+                rows, is_end = self._take(changelog, commit, begin, room)
+                yield commit.version, begin, rows, is_end
+                begin += rows.num_rows
 
-    def take(self, changelog: Changelog, feed: OrderedFeed, begin: int, count: int) -> pa.Table:
-        """Return changes of a version as they are shown: so many from a place on, if there are."""
-        rows = feed.rows(begin, count).select(changelog.schema(self.asked.columns).names)
-        return self.asked.hide_notes(rows)
+    def _take(
+        self, changelog: Changelog, commit: Commit, begin: int, room: Room
+    ) -> tuple[pa.Table, bool]:
+        """Return a part as it is shown. Keeps nothing of the other changes.
 
-    def place(self, version: int, feed: OrderedFeed, taken: int) -> Place:
+        Large versions are read one at a time; only pages wait for that. Raises Overdue if it is
+        not their turn.
+        """
+        wait = max(0, room.until - time.monotonic()) if room.until < math.inf else 0
+        with ExitStack() as alone:
+            if commit.written + commit.removed > LARGE:
+                if not _large.acquire(timeout=wait):
+                    raise Overdue
+                alone.callback(_large.release)
+            feed = changelog.ordered(commit.version, room.bytes, room.until)
+            rows = feed.rows(begin, min(feed.within(room.bytes), room.rows))
+            pa.default_memory_pool().release_unused()
+        shown = rows.select(changelog.schema(self.asked.columns).names)
+        return self.asked.hide_notes(shown), begin + rows.num_rows >= feed.count
+
+    def place(self, version: int, taken: int, is_end: bool) -> Place:
         """Return the place behind that many changes of a version."""
-        return Place(self.made, version, None if taken == feed.count else taken - 1)
+        return Place(self.made, version, None if is_end else taken - 1)
 
     @property
     def is_there(self) -> bool:
@@ -104,20 +146,20 @@ class Followed:
         """Yield events of the changes after a place, until now, each with the place it leads to."""
         changelog = Changelog.open(self.asked.lake, self.asked.address)
         reached = Place(self.made, changelog.snapshot.version)
-        for version, skip, feed in self.walk(changelog, place):
-            for begin in range(skip, feed.count, AT_ONCE):
-                rows = self.take(changelog, feed, begin, AT_ONCE)
-                said = Rows(iter([rows]), rows.schema, version, Touched())
-                place = self.place(version, feed, begin + rows.num_rows)
+        room = Room(sys.maxsize, PART, math.inf)
+        for version, begin, rows, is_end in self.parts(changelog, place, room):
+            said, end = Rows(iter([rows]), rows.schema, version, Touched()), begin + rows.num_rows
+            numbered = enumerate(said, begin + 1)
+            while some := list(islice(numbered, AT_ONCE)):
+                places = [self.place(version, n, is_end and n == end) for n, _ in some]
                 yield (
                     b"".join(
-                        f"id: {self.place(version, feed, n)}\nevent: change\ndata: ".encode()
-                        + to_json(row)
-                        + b"\n\n"
-                        for n, row in enumerate(said, begin + 1)
+                        f"id: {at}\nevent: change\ndata: ".encode() + to_json(row) + b"\n\n"
+                        for at, (_, row) in zip(places, some, strict=True)
                     ),
-                    place,
+                    places[-1],
                 )
+                place = places[-1]
         if place is None or (place.version <= reached.version and place != reached):
             yield f"id: {reached}\n\n".encode(), reached
 
@@ -128,24 +170,26 @@ def changes(asked: Question) -> Answer:
     changelog = Changelog.open(asked.lake, asked.address, asked.get("to_version"))
     begin, limit = followed.begin(asked.get("cursor")), asked.limit
     schema = changelog.schema(asked.columns)
-    place = Place(followed.made, changelog.snapshot.version)
-    if begin and begin.version > place.version:
-        place = begin
-    found, count, size = list[pa.RecordBatch](), 0, 0
+    found, room = list[pa.RecordBatch](), Room(limit, min(asked.bytes, PAGE), asked.until)
+    place = begin
     try:
-        for version, skip, feed in followed.walk(changelog, begin):
-            rows = followed.take(changelog, feed, skip, limit - count)
+        for version, first, rows, is_end in followed.parts(changelog, begin, room) if limit else ():
             found += rows.combine_chunks().to_batches()
-            count, size = count + rows.num_rows, size + rows.nbytes
-            if count >= limit or size >= asked.bytes or asked.is_late:
-                taken = followed.place(version, feed, skip + rows.num_rows)
-                place = taken if rows.num_rows else begin or place
+            room.rows, room.bytes = room.rows - rows.num_rows, room.bytes - rows.nbytes
+            place = followed.place(version, first + rows.num_rows, is_end)
+            if not is_end or room.rows <= 0 or room.bytes <= 0 or asked.is_late:
                 break
+        else:
+            newest = Place(followed.made, changelog.snapshot.version)
+            place = begin if not limit or (begin and begin.version > newest.version) else newest
+    except Overdue:
+        if not found:
+            raise took_long(asked.limits) from None
     except HistoryLost as error:
         raise Refused.of(HTTPStatus.GONE, error) from None
     version = changelog.snapshot.version
-    page = Page(asked.address, version, schema, tuple(found), str(place))
-    return page.answer(asked.format)
+    cursor = str(place) if place and place.version >= 0 else None
+    return Page(asked.address, version, schema, tuple(found), cursor).answer(asked.format)
 
 
 def events(asked: Question, after: str | None) -> Iterator[bytes]:
@@ -164,6 +208,8 @@ def events(asked: Question, after: str | None) -> Iterator[bytes]:
                     yield found
                     place = reached
                 seen = newest
+        except Overdue:
+            pass  # another read a large version: it goes on at the next look
         except (SluiceError, OSError):
             if followed.is_there:
                 raise

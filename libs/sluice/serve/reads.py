@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from sluice.declare.registry import kind
 from sluice.delta.log.opened import commit_of, newest_version
-from sluice.delta.places.lake_layout import DamagedLog
+from sluice.delta.places.lake_layout import DamagedLog, MissingFiles
 from sluice.errors import HistoryLost, UsageError
 from sluice.language.interval import parse_time
 from sluice.language.names import Row, internal
@@ -161,7 +161,7 @@ def at_versions(answer: Callable[[Question, Pinned], T]) -> Callable[[Question],
             pinned = pin(asked)
             try:
                 return answer(asked, pinned)
-            except DamagedLog:
+            except (DamagedLog, MissingFiles):
                 raise
             except HistoryLost as error:
                 raise Refused.of(HTTPStatus.GONE, error, AGAIN) from None

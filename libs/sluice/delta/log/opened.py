@@ -124,12 +124,14 @@ def keep(uri: str, table: DeltaTable) -> None:
 def commit_of(uri: str, version: int | None = None) -> CommitKey | None:
     """Return the identity of a commit, the newest by default; None if it is not known.
 
-    The newest commit of a store's table is known once the table was opened.
+    The newest commit of a store's table is known once the table was opened. Raises DamagedLog.
     """
     try:
         if version is None:
             return _find_newest(uri)
         stamp = _stamp(uri, version)
+    except NotADirectoryError:
+        raise DamagedLog(uri, f"{LOG} is a file, and no folder") from None
     except (OSError, ValueError):
         return None
     return (uri, version, stamp) if stamp else None

@@ -8,6 +8,7 @@ format 1: it is older than the number, or has no table yet.
 import json
 import re
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import shorten
@@ -72,6 +73,16 @@ class DamagedLog(HistoryLost, DeltaError):
     def __init__(self, uri: str, why: object) -> None:
         name, said = ".".join(uri.rstrip("/").split("/")[-2:]), str(why).partition("\n")[0]
         message = f"the log of {name} can't be read: {shorten(said, 160, placeholder=' …')}"
+        super().__init__(message, hint=moved_away(uri))
+
+
+class MissingFiles(HistoryLost):
+    """A table whose newest version has lost data files."""
+
+    def __init__(self, uri: str, version: int, paths: Sequence[str]) -> None:
+        name, more = ".".join(uri.rstrip("/").split("/")[-2:]), len(paths) - 1
+        others = f", and {more} more" if more else ""
+        message = f"version {version} of {name} has lost a data file: {paths[0]}{others}"
         super().__init__(message, hint=moved_away(uri))
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from sluice.read.ordered.rows import rows_of
 from sluice.read.origin import Origin
 from sluice.read.stored.commits import Commit
 
@@ -56,7 +57,7 @@ def source_record(source: "ContributingRows", most: int) -> dict[str, Any]:
         "table": source.table,
         "version": source.version,
         "count": source.rows.num_rows,
-        "rows": source.rows.slice(0, most).to_pylist(),
+        "rows": rows_of(source.rows.slice(0, most)),
         "deliveries": [_delivery(delivery) for delivery in source.deliveries],
         "untraced": source.untraced or None,
     }
@@ -76,6 +77,6 @@ def reason_record(reason: "AbsenceReason", most: int) -> dict[str, Any]:
         "why": reason.why,
         "what": reason.what,
         "count": reason.rows.num_rows if reason.rows else None,
-        "rows": reason.rows.slice(0, most).to_pylist() if reason.rows else [],
-        "others": reason.others.slice(0, most).to_pylist() if reason.others else [],
+        "rows": rows_of(reason.rows.slice(0, most)) if reason.rows else [],
+        "others": rows_of(reason.others.slice(0, most)) if reason.others else [],
     }

@@ -109,6 +109,11 @@ class Rows(Iterator[Row]):
         return visible if visible.schema.equals(self.schema) else visible.cast(self.schema)
 
 
+def rows_of(table: pa.Table) -> list[Row]:
+    """Return the rows of a table, with the values that every read gives."""
+    return list(Rows(iter([table]), table.schema, 0, Touched()))
+
+
 def _with(scalar: pa.DataType, field: pa.Field) -> pa.Field:
     """Return a field with that type for each FLOAT in it."""
     kind = field.type

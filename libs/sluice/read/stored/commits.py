@@ -24,7 +24,7 @@ VersionPosition = tuple[int, Position]
 
 @dataclass(frozen=True)
 class Commit:
-    """One version of a table; `written`: bytes of the files that it has added."""
+    """One version of a table; `written` and `removed`: bytes of files that it added and removed."""
 
     version: int
     at: datetime
@@ -32,6 +32,7 @@ class Commit:
     position: Position | None
     changes_data: bool
     written: int = 0
+    removed: int = 0
 
 
 def commit(uri: str, version: int) -> Commit | None:
@@ -45,9 +46,12 @@ def commit(uri: str, version: int) -> Commit | None:
     changes = any(a.get(k, {}).get("dataChange") for a in actions for k in ("add", "remove"))
     at = datetime.fromtimestamp(info.get("timestamp", 0) / 1000, UTC)
     position = Position.of_commit(version, info.get("userMetadata"))
-    files = (a[kind] for a in actions for kind in ("add", "cdc") if kind in a)
-    written = sum(file.get("size") or 0 for file in files)
-    return Commit(version, at, str(info.get("operation", "")), position, bool(changes), written)
+    written, removed = (
+        sum(a[kind].get("size") or 0 for a in actions for kind in kinds if kind in a)
+        for kinds in (("add", "cdc"), ("remove",))
+    )
+    operation = str(info.get("operation", ""))
+    return Commit(version, at, operation, position, bool(changes), written, removed)
 
 
 def back_from(uri: str, version: int) -> Iterator[Commit]:

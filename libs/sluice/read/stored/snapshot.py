@@ -25,12 +25,13 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from pyarrow.fs import FileSystem, FileType, LocalFileSystem, SubTreeFileSystem
 
 from sluice.delta.log.files import active_files, file_name, kept_rows, mask_of
-from sluice.delta.log.opened import CommitCache, commit_of, open_version
+from sluice.delta.log.opened import CommitCache, commit_of, newest_version, open_version
 from sluice.delta.log.position import unread_features
 from sluice.delta.places.delta_rs import files_below
+from sluice.delta.places.lake_layout import MissingFiles
 from sluice.delta.reading.found import File
 from sluice.delta.reading.row_index import TableIndex, Unusable
-from sluice.errors import Retryable, UsageError
+from sluice.errors import Retryable, SluiceError, UsageError
 from sluice.language.names import QUARANTINE, RESERVED_PREFIX, internal
 from sluice.read.conditions.key_order import (
     FIRST,
@@ -426,7 +427,15 @@ class Snapshot:
             self._known[column] = [from_log(self.type_of(column), stats, column) for stats in rows]
         return self._known[column]
 
-    def _report_expired(self) -> SnapshotExpired:
+    def missing(self) -> list[str]:
+        """Return the data files that are not there."""
+        paths = [file.path for file in self.files(())]
+        found = filesystem(self.uri).get_file_info(paths)
+        return [p for p, f in zip(paths, found, strict=True) if f.type is FileType.NotFound]
+
+    def _report_expired(self) -> SluiceError:
+        if self.version == newest_version(self.uri) and (paths := self.missing()):
+            return MissingFiles(self.uri, self.version, paths)
         return SnapshotExpired(
             f"version {self.version} of {self.name!r} can't be read any more: "
             "a file of it was vacuumed",
