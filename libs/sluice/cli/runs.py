@@ -68,6 +68,7 @@ def refresh_tables(
     every = project.graph.pipeline(choose_pipeline(project, pipeline).name)
     again = {_named(name, project.graph).id for name in refresh.full}
     again |= {t.id for t in every if refresh.is_all and t.spec.STEP == "advance"}
+    again |= {source for source, of in project.streams.items() if refresh.is_all or again & of}
     chosen = again | {_named(name, project.graph).id for name in refresh.names}
     this = name_run("refresh", allow_empty=allow_empty)
 

@@ -138,11 +138,12 @@ class Project(Model):
 
     `environment`: the one that `lake` is, if it is not the lake of the settings. `written`:
     fields of tables that name variables, as the files have them. `values`: the environment's values
-    of these variables.
+    of these variables. `streams`: the streaming tables of spark-pipelines projects that read
+    others, by the source or view that reads these for them.
     """
 
     LOADED: ClassVar[frozenset[str]] = frozenset(
-        {"pipelines", "root", "graph", "limits", "environment", "written", "values"}
+        {"pipelines", "root", "graph", "limits", "environment", "written", "values", "streams"}
     )
 
     lake: str = "lake"
@@ -159,6 +160,7 @@ class Project(Model):
     environment: str = ""
     written: dict[str, dict[str, Any]] = Field(default_factory=dict)
     values: dict[str, str] = Field(default_factory=dict, repr=False)
+    streams: dict[str, frozenset[str]] = Field(default_factory=dict)
 
     @field_validator("modules")
     @classmethod
@@ -294,7 +296,8 @@ def _read_project(
     named_in = [document.values_below(SECTIONS) for document in documents]
     values = {name: value for known in named_in for name, value in known.items()}
     written = {t: v for t, v in named.items() if v}
-    loaded = loaded.model_copy(update={"written": written, "values": values})
+    streams = {source: of for spec in specs if spec for source, of in spec.streams.items()}
+    loaded = loaded.model_copy(update={"written": written, "values": values, "streams": streams})
     return loaded, [*([settings.document] if settings else []), *documents]
 
 

@@ -10,7 +10,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -31,11 +31,15 @@ LONGEST_S = 300
 
 @dataclass(frozen=True)
 class SparkProject:
-    """A spec's pipeline, its storage, and what is left out of it, with the reasons."""
+    """A spec's pipeline, its storage, and what is left out of it, with the reasons.
+
+    `streams`: the tables that read another one as a stream, by what reads it for them.
+    """
 
     file: DeclarationFile
     storage: str
     left_out: tuple[str, ...] = ()
+    streams: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
 def is_spec(path: Path) -> bool:
@@ -63,7 +67,11 @@ def read_spec(path: Path, noting: Noting, mistakes: Mistakes) -> SparkProject | 
     document.blocks = {tuple(where): dict(lines) for where, lines in found["blocks"]}
     _add_beside(document, folder / BESIDE, noting, mistakes)
     left_out = (f"{(folder / file).as_posix()}:{n}: {why}" for file, n, why in found["left_out"])
-    return SparkProject(DeclarationFile(document), found["storage"], tuple(left_out))
+    ids = {
+        f"{found['name']}.{source}": frozenset(f"{found['name']}.{reader}" for reader in readers)
+        for source, readers in found["streams"].items()
+    }
+    return SparkProject(DeclarationFile(document), found["storage"], tuple(left_out), ids)
 
 
 def _read(path: Path, noting: Noting) -> dict[str, Any]:

@@ -65,15 +65,23 @@ class Datasets(Protocol):
 
 @dataclass
 class FlowReader(Tables):
-    """Reader of one flow. `streams`, `batches`: what it reads as a stream, and as a table."""
+    """Reader of one flow. `streams`, `batches`: what it reads as a stream, and as a table.
+
+    `owner`: the dataset that it is read for, if that is not the flow's own target.
+    """
 
     tables: PipelineTables
     datasets: Datasets
     flow: Query
+    owner: FullName | None = None
     streams: set[str] = field(default_factory=set)
     batches: set[str] = field(default_factory=set)
     _rows: Rows | None = None
     _is_bare: bool = False  # it is no more than one read
+
+    @property
+    def _owner(self) -> FullName:
+        return self.owner or self.flow.target
 
     def query(self) -> str:
         """Return the flow's query over the pipeline's tables."""
@@ -147,7 +155,7 @@ class FlowReader(Tables):
         if query:
             flow, text = query
             if flow.relation is not None:
-                reader = FlowReader(self.tables, self.datasets, flow)
+                reader = FlowReader(self.tables, self.datasets, flow, self._owner)
                 rows = replace(plans, tables=reader).rows(flow.relation)
             else:
                 rows = self.text_rows(plans, text)
@@ -184,7 +192,7 @@ class FlowReader(Tables):
             raise Refused(f"it reads {shown}, which is left out", self.flow.place)
         if dataset.kind == "temporary view":
             flow, text = self.datasets.temporary(dataset.name)
-            inner = FlowReader(tables, self.datasets, flow)
+            inner = FlowReader(tables, self.datasets, flow, self._owner)
             inner.rows()
             self.streams |= inner.streams
             self.batches |= inner.batches if stream is None or inner.streams else set()
@@ -198,7 +206,7 @@ class FlowReader(Tables):
         if self._skips(stream):
             kind = "table kept by a flow of changes" if is_of_changes else dataset.kind
             raise Refused(SKIPPED.format(shown, kind), self.flow.place)
-        return tables.append_only(table, self.flow.place), None
+        return self._note_stream(tables.append_only(table, self.flow.place)), None
 
     def _skips(self, stream: Mapping[str, str]) -> bool:
         """True if a stream leaves out commits that change rows. Raises Refused."""
@@ -213,7 +221,12 @@ class FlowReader(Tables):
             self.batches.add(shown)
             return self.tables.read_once(fields, name, self.flow.place)
         fields["delta"]["changes"] = "skip" if self._skips(stream) else "refuse"
-        return self._read_stream(fields, shown, name)
+        return self._note_stream(self._read_stream(fields, shown, name))
+
+    def _note_stream(self, table: str) -> str:
+        """Note the table that reads a stream; a full refresh of its owner begins it again."""
+        self.tables.streams.setdefault(table, set()).add(self.tables.name(self._owner))
+        return table
 
     def _read_stream(self, fields: dict[str, Any], shown: str, suffix: str) -> str:
         """Declare a source; a streaming table that is no more than it is the source itself."""

@@ -48,6 +48,7 @@ class Refused(ValueError):
 class PipelineTables:
     """The tables by section, with their places and the lines of their queries.
 
+    `streams`: the tables that read one as a stream, by the source or view that does so for them.
     `is_unsettled`: a table that others write is not there, or not yet.
     """
 
@@ -59,6 +60,7 @@ class PipelineTables:
     )
     places: dict[Where, Place] = field(default_factory=dict)
     blocks: dict[Where, dict[int, str]] = field(default_factory=dict)
+    streams: dict[str, set[str]] = field(default_factory=dict)
     is_unsettled: bool = False
 
     def __post_init__(self) -> None:
