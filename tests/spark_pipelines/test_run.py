@@ -66,6 +66,8 @@ def test_a_project_runs_and_a_later_run_reads_only_what_is_new(tmp_path: Path) -
     assert [tuple(row.values()) for row in by_state] == [("CA", 1, 10), ("NY", 1, 20)]
     assert [row["order_id"] for row in rows_of(spec, "orders_ny")] == [3]
     assert [row["order_id"] for row in rows_of(spec, "orders_ca")] == [1]
+    why = json.loads(sluice("why", "by_state", "--spec", spec, "NY", "--json").stdout)
+    assert why["from"][-1]["deliveries"][0]["files"] == [f"{tmp_path}/landing/orders/2.json"]
 
 
 def test_the_template_of_spark_pipelines_runs_unchanged(tmp_path: Path) -> None:
