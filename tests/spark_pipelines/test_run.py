@@ -118,6 +118,11 @@ def test_a_dataset_that_is_left_out_is_named_where_it_is_asked_for(tmp_path: Pat
     of_best = sluice("plan", "--spec", spec, "best")
     assert "a.sql:2: best: " in of_best.output
     assert "the rest runs" in of_best.output
+    warned = "warning: `sluice validate` names what is left out of spark-pipelines projects; "
+    assert warned in sluice("read", "kept", "--spec", spec).stderr
+    validated = sluice("validate", "--spec", spec)
+    assert "no mistakes" in validated.stdout
+    assert "a.sql:2: best: " in validated.stderr
     assert "unknown table 'worst'" in sluice("plan", "--spec", spec, "worst").output
     assert "best" in sluice("dry-run", "--spec", spec).output
     assert "no such folder or spec" in sluice("run", "--spec", tmp_path / "other.yml").output

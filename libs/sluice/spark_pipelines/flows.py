@@ -34,6 +34,7 @@ from sluice.spark_pipelines.texts import (
     part_of_with,
     quoted,
     read_schema,
+    table_name,
     with_views,
     without_streams,
 )
@@ -185,6 +186,7 @@ class FlowReader(Tables):
                     f"{unknown('table', shown, known)}; and there is no Delta table at {place} "
                     f"({WAREHOUSE})",
                     self.flow.place,
+                    table_name([full[2]]),
                 )
             return self._follow(place, tables.name(full), shown, stream), None
         self.datasets.ensure(dataset.name)

@@ -37,11 +37,14 @@ WAREHOUSE = "spark.sql.warehouse.dir"
 
 
 class Refused(ValueError):
-    """A dataset that can't be kept, and why. `place`: where, if not at its definition."""
+    """A dataset that can't be kept, and why. `place`: where, if not at its definition.
 
-    def __init__(self, problem: str, place: Place | None = None) -> None:
+    `missing`: the table that it reads and nobody knows.
+    """
+
+    def __init__(self, problem: str, place: Place | None = None, missing: str = "") -> None:
         super().__init__(problem)
-        self.place = place
+        self.place, self.missing = place, missing
 
 
 @dataclass
