@@ -24,7 +24,8 @@ from sluice.language.typed.types import read_columns
 from sluice.spark_pipelines.delivered import declared_columns, declared_topic
 from sluice.spark_pipelines.elements import Dataset, FullName, Query
 from sluice.spark_pipelines.expressions import Expressions, call
-from sluice.spark_pipelines.plans import Column, Plans, Rows, Tables, text_of
+from sluice.spark_pipelines.plans import Plans, Tables, text_of
+from sluice.spark_pipelines.rows import Column, Rows
 from sluice.spark_pipelines.tables import WAREHOUSE, PipelineTables, Refused
 from sluice.spark_pipelines.texts import (
     free_name,
@@ -80,14 +81,16 @@ class FlowReader(Tables):
     _rows: Rows | None = None
     _is_bare: bool = False  # it is no more than one read
 
+    def __post_init__(self) -> None:
+        if self.flow.refusal:
+            raise Refused(self.flow.refusal, self.flow.place)
+
     @property
     def _owner(self) -> FullName:
         return self.owner or self.flow.target
 
     def query(self) -> str:
         """Return the flow's query over the pipeline's tables."""
-        if self.flow.refusal:
-            raise Refused(self.flow.refusal, self.flow.place)
         relation = self.flow.relation
         if self.flow.text:
             return self.over_tables(self.flow.text, {})
@@ -99,8 +102,6 @@ class FlowReader(Tables):
         """Return the flow's rows."""
         if self._rows is None:
             plans = Plans(self)
-            if self.flow.refusal:
-                raise Refused(self.flow.refusal, self.flow.place)
             if self.flow.cdc:
                 self._rows = self._latest(plans)
             elif self.flow.text:

@@ -31,7 +31,7 @@ from sluice.language.syntax import reason_of
 from sluice.language.typed.types import canonical
 from sluice.spark_pipelines.delivered import declared_columns, one_row
 from sluice.spark_pipelines.elements import Dataset, Elements, FullName, Place, Query
-from sluice.spark_pipelines.texts import declared_types, table_name
+from sluice.spark_pipelines.texts import declared_types, free_name, table_name
 
 WAREHOUSE = "spark.sql.warehouse.dir"
 
@@ -82,8 +82,7 @@ class PipelineTables:
         """Return a name that no other table has."""
         taken = {self.name(known) for known in self.elements.datasets}
         taken |= {n for tables in self.sections.values() for n in tables}
-        numbers = (f"{name}_{n}" for n in range(2, 10_000))
-        return name if name not in taken else next(n for n in numbers if n not in taken)
+        return free_name(name, taken)
 
     def columns(self, name: str) -> Mapping[str, str]:
         """Return the columns of a declared table, with their types."""
