@@ -63,9 +63,13 @@ WORST_FIRST = (
 
 
 class SluiceError(Exception):
-    """Base of all errors: a message, and a `hint` about what to do."""
+    """Base of all errors: a message, and a `hint` about what to do.
+
+    `is_kept`: it is noted in the lake as a failed batch, until a batch of the table succeeds.
+    """
 
     exit_code = ExitCode.CONFIGURATION
+    is_kept = True
 
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
-from tests.spark_pipelines.projects import land, rows_of, sluice, write_project
+from tests.spark_pipelines.projects import land, read_here, rows_of, sluice, write_project
 
 from sluice.airflow import blueprint
 from sluice.declare import spark_specs
@@ -106,6 +106,33 @@ def test_a_project_with_a_mistake_is_left_out_and_the_others_run(tmp_path: Path)
     assert "/etl/transformations/broken.py:1: ModuleNotFoundError" in mistakes.mistakes[0]
     with pytest.raises(ConfigError):
         load_sound(spec)
+
+
+def test_a_table_of_another_spec_is_named_with_both_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spark_specs, "_run", lambda path, _: read_here(path, monkeypatch))
+    config, _ = configure(tmp_path)
+    reads = "CREATE MATERIALIZED VIEW twice AS SELECT id * 2 AS id FROM {}odd;"
+    texts = reads.format(""), reads.format("shop.").replace("twice", "again")
+    another_odd = "CREATE MATERIALIZED VIEW odd AS SELECT 1 AS x"  # which sums.total can't read
+    other = write_project(tmp_path / "other", a_sql="\n".join(texts), b_sql=another_odd)
+    (config / "sluice.yaml").write_text(
+        "spark_pipelines: [../etl/spark-pipeline.yml, ../other/spark-pipeline.yml]"
+    )
+    with pytest.raises(ConfigError) as caught:
+        load(config)
+    (mistake,) = caught.value.mistakes
+    assert "'shop' is declared in" in mistake
+
+    other.write_text(other.read_text().replace("name: shop", "name: more"))
+    (other.parent / "transformations/b.sql").unlink()
+    left_out = load(config).graph.left_out
+    assert left_out is not None
+    for line, (name, reason) in enumerate(zip(("twice", "again"), left_out.mistakes, strict=True)):
+        place = f"{config}/../other/transformations/a.sql:{line + 1}"
+        of = f"{config}/../etl/spark-pipeline.yml"
+        assert reason.startswith(f"{place}: {name}: it reads odd of {of}, and a spec's tables")
 
 
 def test_the_file_beside_a_spec_has_its_schedule_and_expectations(tmp_path: Path) -> None:

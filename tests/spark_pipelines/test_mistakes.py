@@ -148,7 +148,7 @@ def test_an_aggregate_that_asks_for_types_leaves_only_its_table_out(
     text += "@dp.materialized_view\ndef others():\n    return spark.range(3)\n"
     found = read_here(write_project(tmp_path, a_py=text), monkeypatch)
     assert found["mistakes"] == []
-    ((file, line, problem),) = found["left_out"]
+    ((file, line, problem, _),) = found["left_out"]
     assert (file, line) == ("transformations/a.py", 4)
     assert problem.startswith(f"numbers: {method} of groups asks for the columns' types: write agg")
     assert [*found["sections"]["views"]] == ["others"]

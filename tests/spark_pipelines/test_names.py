@@ -166,7 +166,7 @@ def test_two_names_that_become_one_leave_a_view_out(
     query = "SELECT `order` AS `A b`, `_id` AS a_b FROM delta.`trips`"
     made = {name: text.format(frame if name == "a_py" else query) for name, text in files.items()}
     found = read_here(write_project(tmp_path, **made), monkeypatch)
-    ((_, _, problem),) = found["left_out"]
+    ((_, _, problem, _),) = found["left_out"]
     assert problem in (
         "v: the name of column 'A b' is that of another one, in a table",
         "v: line 1: two columns have the same name: rename one of them by AS",

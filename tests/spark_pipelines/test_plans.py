@@ -163,7 +163,7 @@ def test_parts_that_no_query_says_leave_out_their_view_and_what_reads_it(
     )
     query = "CREATE MATERIALIZED VIEW several AS SELECT posexplode(tags) AS (n, t) FROM customers"
     found = read_here(write_project(tmp_path, a_py=text, b_sql=query), monkeypatch)
-    shown = [f"{line}: {what}" for _, line, what in found["left_out"]]
+    shown = [f"{line}: {what}" for _, line, what, _ in found["left_out"]]
     assert [one.split(":")[1].strip() for one in shown] == [
         *("by_udf", "over_it", "sampled", "in_pandas", "with_state", "written", "writer"),
         *("nested", "in_tokyo", "by_window", "with_arguments", "starred", "mistaken"),
@@ -203,7 +203,7 @@ def test_a_dataset_is_left_out_if_its_rows_have_other_columns_than_its_schema(
     """
     found = read_here(write_project(tmp_path, a_py=text, b_sql=queries), monkeypatch)
     differ = "its schema and its rows differ:"
-    assert [what for _, _, what in found["left_out"]] == [
+    assert [what for _, _, what, _ in found["left_out"]] == [
         f"typed: {differ} id is INT there, BIGINT here",
         f"raw: {differ} id is INT there, BIGINT here",
         f"wider: {differ} n is INT there, missing here",
@@ -233,7 +233,7 @@ def test_a_name_that_no_table_can_have_becomes_the_same_in_dataframes_as_in_quer
         for n, name in enumerate(given)
     )
     found = read_here(write_project(tmp_path, a_py=text, b_sql=queries), monkeypatch)
-    ((_, _, problem),) = found["left_out"]
+    ((_, _, problem, _),) = found["left_out"]
     assert problem.startswith("twice: the name of column 'a_b' is that of another")
     graph = build_graph(found)
     for n, name in enumerate(given):

@@ -66,6 +66,8 @@ def test_a_project_runs_and_a_later_run_reads_only_what_is_new(tmp_path: Path) -
     assert [tuple(row.values()) for row in by_state] == [("CA", 1, 10), ("NY", 1, 20)]
     assert [row["order_id"] for row in rows_of(spec, "orders_ny")] == [3]
     assert [row["order_id"] for row in rows_of(spec, "orders_ca")] == [1]
+    why = json.loads(sluice("why", "by_state", "--spec", spec, "NY", "--json").stdout)
+    assert why["from"][-1]["deliveries"][0]["files"] == [f"{tmp_path}/landing/orders/2.json"]
 
 
 def test_the_template_of_spark_pipelines_runs_unchanged(tmp_path: Path) -> None:
@@ -116,6 +118,11 @@ def test_a_dataset_that_is_left_out_is_named_where_it_is_asked_for(tmp_path: Pat
     of_best = sluice("plan", "--spec", spec, "best")
     assert "a.sql:2: best: " in of_best.output
     assert "the rest runs" in of_best.output
+    warned = "warning: `sluice validate` names what is left out of spark-pipelines projects; "
+    assert warned in sluice("read", "kept", "--spec", spec).stderr
+    validated = sluice("validate", "--spec", spec)
+    assert "no mistakes" in validated.stdout
+    assert "a.sql:2: best: " in validated.stderr
     assert "unknown table 'worst'" in sluice("plan", "--spec", spec, "worst").output
     assert "best" in sluice("dry-run", "--spec", spec).output
     assert "no such folder or spec" in sluice("run", "--spec", tmp_path / "other.yml").output

@@ -1,5 +1,6 @@
 """Streams of tables take the rows that these get: a changed row is an error, or is skipped."""
 
+import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -88,6 +89,54 @@ def test_a_changed_row_of_a_view_names_the_stream_that_reads_it(tmp_path: Path) 
     said = "transformations/b.sql:4: shop.custs_stream reads shop.custs as a stream, but rows of it"
     assert said in ran.output
     assert sorted(row["c"] for row in rows_of(spec, "seen")) == [1, 2]
+    for options in (["--full-refresh", "seen"], []):
+        ran = sluice("run", "--spec", spec, *options)
+        assert ran.exit_code == 0, ran.output
+
+
+AGAIN = """
+    CREATE STREAMING TABLE trips_seen AS SELECT * FROM STREAM trips;
+    CREATE STREAMING TABLE long_trips AS SELECT id FROM STREAM trips WHERE miles > 5;
+    CREATE TEMPORARY VIEW recent AS SELECT * FROM STREAM trips WITH ('skipChangeCommits' = 'true');
+    CREATE STREAMING TABLE of_recent AS SELECT id FROM recent;
+    CREATE STREAMING TABLE of_seen AS SELECT id FROM STREAM trips_seen;
+"""
+
+
+def test_a_full_refresh_of_a_stream_reads_the_table_as_it_is_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Spark's runner does, which begins such a stream again."""
+    monkeypatch.setenv("SLUICE_CACHE", str(tmp_path / "cache"))
+    table = trips(tmp_path, (1, 7), (2, 9), (3, 1))
+    spec = write_project(tmp_path, a_sql=AGAIN)
+    assert sluice("run", "--spec", spec).exit_code == 0
+
+    def ids(name: str) -> list[int]:
+        return sorted(row["id"] for row in rows_of(spec, name))
+
+    def refresh(*options: str) -> set[str]:
+        ran = sluice("run", "--spec", spec, "--format", "json", *options)
+        assert ran.exit_code == 0, ran.output
+        return {json.loads(line)["table"] for line in ran.stdout.splitlines()}
+
+    table.delete("id = 1")
+    assert refresh("--full-refresh", "of_seen") == {"shop.of_seen"}
+    assert ids("trips_seen") == [1, 2, 3]
+    assert "shop.trips_seen" in refresh("--full-refresh", "long_trips")
+    assert ids("long_trips") == [2]
+    assert ids("of_recent") == [1, 2, 3]
+    refresh("--full-refresh", "of_recent")
+    assert ids("of_recent") == [2, 3]
+
+    table.delete()
+    refresh("--full-refresh-all")
+    for name in ("trips_seen", "long_trips", "of_recent", "of_seen"):
+        assert ids(name) == []
+    trips(tmp_path, (4, 8))
+    refresh()
+    for name in ("trips_seen", "long_trips", "of_recent", "of_seen"):
+        assert ids(name) == [4]
 
 
 MESSAGES = """

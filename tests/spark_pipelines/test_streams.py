@@ -182,7 +182,7 @@ def test_what_no_table_can_keep_is_left_out_with_its_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = read_here(write_project(tmp_path, a_py=REFUSED), monkeypatch)
-    reasons = {what.partition(":")[0]: what for _, _, what in found["left_out"]}
+    reasons = {what.partition(":")[0]: what for _, _, what, _ in found["left_out"]}
     for name, part in {
         "counted": "appends rows, and GROUP BY would change rows that it has",
         "of_latest": "skipChangeCommits of latest, a table kept by a flow of changes",
@@ -200,8 +200,8 @@ def test_what_no_table_can_keep_is_left_out_with_its_line(
     }.items():
         assert part in reasons.pop(name)
     assert reasons == {}
-    assert [line for _, line, _ in found["left_out"]] == sorted(
-        line for _, line, _ in found["left_out"]
+    assert [line for _, line, *_ in found["left_out"]] == sorted(
+        line for _, line, *_ in found["left_out"]
     )
     assert [*found["sections"]["views"]] == ["view", "latest"]
     assert found["sections"]["sources"]["raw"]["delivery"] == "stream"

@@ -32,6 +32,7 @@ from sluice.operate.run import (
     bring_up,
     deliver,
     intervals_to_run,
+    refusing,
     requested_intervals,
     rounds_of,
 )
@@ -68,19 +69,21 @@ def refresh_tables(
     every = project.graph.pipeline(choose_pipeline(project, pipeline).name)
     again = {_named(name, project.graph).id for name in refresh.full}
     again |= {t.id for t in every if refresh.is_all and t.spec.STEP == "advance"}
+    again |= {source for source, of in project.streams.items() if refresh.is_all or again & of}
     chosen = again | {_named(name, project.graph).id for name in refresh.names}
     this = name_run("refresh", allow_empty=allow_empty)
 
     def step(spark: Spark, project: Project, table: Table) -> Iterable[BatchReport]:
         if table.id in again:
-            return rebuild(spark, project, table, this)
+            with refusing():
+                return rebuild(spark, project, table, this)
         if table.spec.STEP == "advance":
             return bring_up(spark, project, table, this)
         return deliver(spark, project, table, this, ())
 
     warn_of_left_out(project.graph)
     tables = [table for table in every if table.id in chosen]
-    do(project, tables, this, step, format_, preview=preview)
+    do(project, tables, this, step, format_, preview=preview, only=True)
 
 
 def _named(name: str, graph: Graph) -> Table:
@@ -301,12 +304,14 @@ def do(
     intervals: Sequence[Interval] = (),
     *,
     preview: PreviewOptions | None = None,
+    only: bool = False,
 ) -> None:
     """Run the step of each table, sum up, and raise what failed. Each failure is kept.
 
-    A preview does so beside the lake, and then updates the tables that depend on them.
+    A preview does so beside the lake, and then updates the tables that depend on them, unless
+    `only` these were asked for.
     """
-    after = downstream(project, tables) if preview else []
+    after = downstream(project, tables) if preview and not only else []
     with project_of(project, [*tables, *after], preview, format_) as (there, show):
         failures, reports = Failures(there, run.id), list[BatchReport]()
 

@@ -17,7 +17,7 @@ from sluice.delta.places.lake_layout import layout
 from sluice.engine.batch_report import BatchReport
 from sluice.engine.planning.next_batch import NextBatch
 from sluice.engine.planning.nodes import nodes_of
-from sluice.errors import ExitCode, UsageError
+from sluice.errors import ExitCode, SluiceError, UsageError
 from sluice.operate.cluster import Requirement, examine_cluster
 from sluice.operate.definitions.against import Compared, compare, differing, other_project
 from sluice.operate.definitions.rebuild import (
@@ -34,7 +34,7 @@ from sluice.operate.explain import Part, explain_all, parts_of_query
 from sluice.operate.maintain import Swept, Upkeep
 from sluice.operate.maintain import maintain as maintain_tables
 from sluice.operate.maintain import sweep as sweep_table
-from sluice.operate.run import raise_all
+from sluice.operate.run import raise_all, refusing
 from sluice.operate.verify import Verification
 from sluice.operate.verify import verify as verify_table
 from sluice.report.sweep import whole_table
@@ -150,17 +150,27 @@ def plan(
 def verify(views: tuple[str, ...], format_: Format, config: str) -> None:
     """Recompute VIEWS (or all) at the versions they reflect and compare. Exit 1 if one differs.
 
+    A view that can't be recomputed, such as one that waits for a rebuild, stops no other.
+
     For every table, sources too, its change feed must add up to its rows, and the versions that it
     read must never go back. Each row read in a delivery must have been accepted or quarantined.
     """
     project = load_project(config)
     tables = [project.graph.table(name) for name in views] or _built_queries(project)
 
-    def work(spark: Spark) -> list[Verification]:
-        return [verdict for t in tables for verdict in verify_table(spark, project, t)]
+    verdicts, errors = list[Verification](), dict[str, SluiceError]()
 
-    verdicts = with_spark(project.spark, work)
-    _show_verdicts(verdicts, format_)
+    def work(spark: Spark) -> None:
+        for table in tables:
+            try:
+                verdicts.extend(verify_table(spark, project, table))
+            except SluiceError as error:
+                errors[table.id] = error
+
+    with_spark(project.spark, work)
+    if verdicts or not errors:
+        _show_verdicts(verdicts, format_)
+    raise_all(errors)
     if not all(verdict.is_sound for verdict in verdicts):
         raise click.exceptions.Exit(int(ExitCode.DIFFERENCES))
 
@@ -238,9 +248,11 @@ def rebuild(
             return bring(spark, project, table, run)
         if changed and not redefined_parts(project, table):
             return ()  # an input has changed, not its own definition
-        if start:
-            return (resume(project, table, run, latest=start == "latest"),)
-        return rebuild_table(spark, project, table, run, as_landed=as_landed and table.is_ingested)
+        with refusing():
+            if start:
+                return (resume(project, table, run, latest=start == "latest"),)
+            landed = as_landed and table.is_ingested
+            return rebuild_table(spark, project, table, run, as_landed=landed)
 
     if chosen:
         do(project, chosen, run, step, format_, preview=preview)

@@ -258,6 +258,11 @@ class DeclarationFile:
     sections: Mapping[str, dict[str, Any]] = field(default_factory=dict)
 
     @property
+    def pipeline(self) -> str:
+        """The pipeline's name."""
+        return str(self.document.data.get("pipeline", Path(self.document.path).stem))
+
+    @property
     def header(self) -> dict[str, Any]:
         """Everything but the tables."""
         return {key: value for key, value in self.document.data.items() if key not in SECTIONS}
@@ -305,8 +310,7 @@ def read_file(path: Path, environ: Mapping[str, str], mistakes: Mistakes) -> Dec
 def read_tables(reading: DeclarationFile, mistakes: Mistakes) -> DeclarationFile:
     """Add every table that the file declares to the reading."""
     document = reading.document
-    pipeline = str(document.data.get("pipeline", Path(document.path).stem))
-    declared = list(_tables(document, pipeline, mistakes))
+    declared = list(_tables(document, reading.pipeline, mistakes))
     sections: dict[str, dict[str, Any]] = {section: {} for section in SECTIONS}
     for declaration in declared:
         if declaration.spec is not None:

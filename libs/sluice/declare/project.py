@@ -28,7 +28,7 @@ from sluice.declare.mistakes import Mistakes
 from sluice.declare.project_cache import Noting, keep, kept_in, recall
 from sluice.declare.resolution import Review
 from sluice.declare.settings import AirflowSettings, QualitySettings, SparkSettings
-from sluice.declare.spark_specs import SparkProject, is_spec, read_spec
+from sluice.declare.spark_specs import SparkProject, is_spec, left_out_of, read_spec
 from sluice.declare.stores import S3, explain_misplaced, faults, out_of_reach, scheme_of, store_of
 from sluice.declare.table import Graph, Table
 from sluice.declare.table_spec import SECTIONS, TableSpec
@@ -69,7 +69,9 @@ def check_compared(declared: Mapping[str, Declaration], mistakes: Mistakes) -> N
 
 __all__ = ["AirflowSettings", "Pipeline", "Project", "QualitySettings", "SparkSettings", "load"]
 
-LEFT_OUT = "these parts of spark-pipelines projects are left out; the rest runs"
+LEFT_OUT = (
+    "`sluice validate` names what is left out of spark-pipelines projects; the rest runs without it"
+)
 MANY_TABLES = 8  # from here on, loading takes longer than the cache
 
 
@@ -138,11 +140,12 @@ class Project(Model):
 
     `environment`: the one that `lake` is, if it is not the lake of the settings. `written`:
     fields of tables that name variables, as the files have them. `values`: the environment's values
-    of these variables.
+    of these variables. `streams`: the streaming tables of spark-pipelines projects that read
+    others, by the source or view that reads these for them.
     """
 
     LOADED: ClassVar[frozenset[str]] = frozenset(
-        {"pipelines", "root", "graph", "limits", "environment", "written", "values"}
+        {"pipelines", "root", "graph", "limits", "environment", "written", "values", "streams"}
     )
 
     lake: str = "lake"
@@ -159,6 +162,7 @@ class Project(Model):
     environment: str = ""
     written: dict[str, dict[str, Any]] = Field(default_factory=dict)
     values: dict[str, str] = Field(default_factory=dict, repr=False)
+    streams: dict[str, frozenset[str]] = Field(default_factory=dict)
 
     @field_validator("modules")
     @classmethod
@@ -277,16 +281,17 @@ def _read_project(
     readings = [read_tables(reading, mistakes) for reading in files if reading]
     pipelines = list(_pipelines(readings, settings, mistakes))
     project = _project(settings, mistakes)
-    declared = {d.id: d for reading in readings for d in reading.declared}
-    graph = build(declared, mistakes, is_complete=None not in files, review=review)
-    if None not in files:
+    first = {reading.pipeline: reading for reading in reversed(readings)}
+    declared = {d.id: d for reading in first.values() for d in reading.declared}
+    is_complete = None not in files and len(first) == len(readings)
+    graph = build(declared, mistakes, is_complete=is_complete, review=review)
+    if is_complete:
         check_compared(declared, mistakes)
     if project:
         check_modules(declared.values(), project.modules, mistakes)
         _check_store(project, settings, declared.values(), environ, mistakes)
     mistakes.raise_any()
-    left_out = [reason for spec in specs if spec for reason in spec.left_out]
-    if left_out:
+    if left_out := left_out_of([spec for spec in specs if spec]):
         graph = replace(graph, left_out=ConfigError(left_out, hint=LEFT_OUT))
     loaded = _assemble(project or Project(), pipelines, graph, folder.resolve().parent)
     named = {one.id: one.document.fields_as_written(one.where) for one in declared.values()}
@@ -294,7 +299,8 @@ def _read_project(
     named_in = [document.values_below(SECTIONS) for document in documents]
     values = {name: value for known in named_in for name, value in known.items()}
     written = {t: v for t, v in named.items() if v}
-    loaded = loaded.model_copy(update={"written": written, "values": values})
+    streams = {source: of for spec in specs if spec for source, of in spec.streams.items()}
+    loaded = loaded.model_copy(update={"written": written, "values": values, "streams": streams})
     return loaded, [*([settings.document] if settings else []), *documents]
 
 

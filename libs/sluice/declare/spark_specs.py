@@ -9,8 +9,8 @@ import hashlib
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -20,6 +20,7 @@ from sluice.declare.building import DeclarationFile
 from sluice.declare.document import BrokenDocument, Document, read_document
 from sluice.declare.mistakes import Mistakes
 from sluice.declare.project_cache import SOURCES, KeptResult, Noting, made_by, stamps
+from sluice.declare.table_spec import SECTIONS
 
 READER = "sluice.spark_pipelines"
 BESIDE = "sluice.yml"  # a file beside the spec: schedule, expectations, settings for Airflow
@@ -27,15 +28,24 @@ HEADER = frozenset(
     {"description", "schedule", "start_date", "end_date", "catchup", "timezone", "airflow"}
 )
 LONGEST_S = 300
+APART = (
+    "and a spec's tables are not read from another spec: define both in one project, or the view "
+    "that reads both in a pipeline in YAML"
+)
 
 
 @dataclass(frozen=True)
 class SparkProject:
-    """A spec's pipeline, its storage, and what is left out of it, with the reasons."""
+    """A spec's pipeline, its storage, and what is left out of it, with the reasons.
+
+    A reason has the place, the text, and the table that is missing, if one is.
+    `streams`: the tables that read another one as a stream, by what reads it for them.
+    """
 
     file: DeclarationFile
     storage: str
-    left_out: tuple[str, ...] = ()
+    left_out: tuple[tuple[str, str, str], ...] = ()
+    streams: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
 def is_spec(path: Path) -> bool:
@@ -62,8 +72,25 @@ def read_spec(path: Path, noting: Noting, mistakes: Mistakes) -> SparkProject | 
         document.files[tuple(where)] = (folder / file).as_posix()
     document.blocks = {tuple(where): dict(lines) for where, lines in found["blocks"]}
     _add_beside(document, folder / BESIDE, noting, mistakes)
-    left_out = (f"{(folder / file).as_posix()}:{n}: {why}" for file, n, why in found["left_out"])
-    return SparkProject(DeclarationFile(document), found["storage"], tuple(left_out))
+    left_out = ((f"{(folder / file).as_posix()}:{n}", *why) for file, n, *why in found["left_out"])
+    ids = {
+        f"{found['name']}.{source}": frozenset(f"{found['name']}.{reader}" for reader in readers)
+        for source, readers in found["streams"].items()
+    }
+    return SparkProject(DeclarationFile(document), found["storage"], tuple(left_out), ids)
+
+
+def left_out_of(projects: Sequence[SparkProject]) -> list[str]:
+    """Return what is left out, with reasons; a table of another spec is named with its file."""
+    found = []
+    for project in projects:
+        others = (other.file.document for other in projects if other is not project)
+        owners = {name: d.path for d in others for s in SECTIONS for name in d.data.get(s, ())}
+        for place, why, missing in project.left_out:
+            if owner := owners.get(missing):
+                why = f"{why.partition(': ')[0]}: it reads {missing} of {owner}, {APART}"  # noqa: PLW2901
+            found.append(f"{place}: {why}")
+    return found
 
 
 def _read(path: Path, noting: Noting) -> dict[str, Any]:

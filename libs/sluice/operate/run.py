@@ -10,7 +10,7 @@ import gc
 import uuid
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import chain
@@ -27,7 +27,7 @@ from sluice.delta.notes.intervals import deliveries
 from sluice.delta.places.lake_layout import layout
 from sluice.engine.advance import Run, advance, advance_by_batch
 from sluice.engine.batch_report import BatchReport
-from sluice.errors import SeveralFailed, SluiceError, UsageError
+from sluice.errors import HistoryLost, SeveralFailed, SluiceError, UsageError
 from sluice.language.interval import Interval, parse_time, show
 from sluice.language.names import INTERVALS, declared_id
 from sluice.operate.definitions.rebuild import rebuild, redefined_parts
@@ -215,6 +215,16 @@ def renew(spark: Spark, project: Project, table: Table, run: Run) -> Iterable[Ba
     return ()
 
 
+@contextmanager
+def refusing() -> Iterator[None]:
+    """Keep no refusal of what a user has asked for: no batch has failed."""
+    try:
+        yield
+    except (UsageError, HistoryLost) as error:
+        error.is_kept = False
+        raise
+
+
 @dataclass
 class Failures:
     """Failures of one run. Several threads may report to it, each about its own table.
@@ -278,7 +288,7 @@ class Failures:
         if blocks:
             self.blocking.add(table.id)
         code, now = int(error.exit_code), datetime.now(UTC)
-        if self.are_kept:
+        if self.are_kept and error.is_kept:
             kept = Failure(table.id, now, error.message, error.hint, code, self.run_id, blocks)
             with suppress(OSError, pa.ArrowException):
                 keep(layout(self.project), kept)

@@ -25,6 +25,7 @@ from pyspark.sql import functions as F
 from sluice.changes.diff import CHANGE, diff
 from sluice.declare.project import Project
 from sluice.declare.table import Table
+from sluice.delta.log.continuity import check_definition
 from sluice.delta.log.files import FeedSize, table_size
 from sluice.delta.log.opened import exists
 from sluice.delta.log.position import Head, head
@@ -145,7 +146,7 @@ def verify(spark: Spark, project: Project, table: Table) -> list[Verification]:
     """Return the verdicts of the table and of the internal tables behind it.
 
     Small tables are recomputed in this process, like small rebuilds. Raises UsageError for a table
-    that was not built yet.
+    that was not built yet, and ConfigError for one that waits for a rebuild.
     """
     context = Context.of(project)
     nodes = {
@@ -172,6 +173,7 @@ def _verify(spark: Spark, context: Context, node: Node) -> Verification:
         raise UsageError(
             f"{node.id} has not been built yet", hint=f"run `sluice advance {node.table.name}`"
         )
+    check_definition(node.table, at)
     pins = {**at.position.references, **at.position.inputs}
     read = {context.lake.uri(name): pin.version for name, pin in pins.items()}
     size = sum((table_size(*one) for one in {**read, at.uri: at.version}.items()), FeedSize())

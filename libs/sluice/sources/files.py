@@ -44,7 +44,7 @@ from sluice.errors import HistoryLost, UsageError
 from sluice.language.interval import Interval
 from sluice.language.names import ARRIVALS, CHANGE_TYPE, COMMIT_VERSION, internal
 from sluice.sources.delivery import Delivery, check_presence, plan_delivery
-from sluice.sources.origins import FileOrigin, check_source
+from sluice.sources.origins import ARRIVED, FileOrigin, check_source, file_of
 from sluice.sources.replacement import (
     Replacement,
     next_position,
@@ -55,7 +55,6 @@ from sluice.sources.replacement import (
 from sluice.sources.spec import Source
 from sluice.spark.session import Spark
 
-ARRIVED = "_sluice_arrived"
 MICROS = pa.timestamp("us", "UTC")
 _NOTED = pa.schema({"path": pa.string(), ARRIVED: MICROS})
 _LISTING = StructType(
@@ -108,11 +107,6 @@ class FileStream:
         """Return the microseconds by which the clock is behind the latest arrival."""
         behind = last + 2 * CUT - datetime.now(UTC) if last else timedelta()
         return max(behind // timedelta(microseconds=1), 0)
-
-
-def file_of(path: str) -> str:
-    """Return the file that an arrival's path names; Spark wrote some paths as `file:/x`."""
-    return path.removeprefix("file:") if path[5:7] != "//" else path
 
 
 @dataclass(frozen=True)

@@ -19,14 +19,14 @@ from sluice.delta.log.continuity import check_definition
 from sluice.delta.log.opened import Foreign, exists
 from sluice.delta.log.position import Head, head, head_as_found
 from sluice.delta.notes.intervals import Note, check_kept, deliveries
-from sluice.delta.notes.note_tables import delete_rows
+from sluice.delta.notes.note_tables import delete_rows, read_rows
 from sluice.delta.places.folders import LandedFile
 from sluice.delta.places.lake_layout import layout
 from sluice.delta.reading import landing
 from sluice.errors import ConfigError, HistoryLost, QualityStop, UsageError
 from sluice.language import paths
 from sluice.language.interval import Interval, spans
-from sluice.language.names import DELIVERIES, INTERVAL, INTERVALS, QUARANTINE, internal
+from sluice.language.names import ARRIVALS, DELIVERIES, INTERVAL, INTERVALS, QUARANTINE, internal
 from sluice.read.pending import Outside, Unread, pending
 from sluice.sources.kafka.client import Brokers
 from sluice.sources.kafka.connection import client_settings
@@ -51,6 +51,7 @@ CHANGED = (
 )
 VERSIONS_SKIPPED = "the changes of versions {} to {} are skipped"
 Files = tuple[LandedFile, ...]
+ARRIVED = "_sluice_arrived"  # in a stream's notes of its files: when its batch was read
 
 
 @dataclass(frozen=True)
@@ -187,8 +188,15 @@ class FileOrigin(Origin):
 
     def files_read(self, note: Note) -> tuple[str, ...]:
         if self.spec.delivery == "stream":
-            return ()
+            uri = layout(self.project).uri(self.table.id, ARRIVALS)
+            rows = read_rows(uri, [(ARRIVED, "=", note.interval.start)])
+            return tuple(sorted(LandedFile(file_of(r["path"]), 0, 0).shown for r in rows))
         return tuple(f.shown for f in list_files(self.project, self.table, note.interval)[1])
+
+
+def file_of(path: str) -> str:
+    """Return the file that an arrival's path names; Spark wrote some paths as `file:/x`."""
+    return path.removeprefix("file:") if path[5:7] != "//" else path
 
 
 class TopicOrigin(Origin):

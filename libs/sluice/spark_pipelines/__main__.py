@@ -72,7 +72,8 @@ def _describe(found: "Declarations") -> dict[str, Any]:
         "sections": tables.sections,
         "places": [[where, p.file, p.line] for where, p in tables.places.items()],
         "blocks": [[where, [*lines.items()]] for where, lines in tables.blocks.items()],
-        "left_out": [[p.file, p.line, problem] for p, problem in found.refused],
+        "left_out": [[p.file, p.line, *why] for p, *why in found.refused],
+        "streams": {source: sorted(readers) for source, readers in tables.streams.items()},
         "is_unsettled": tables.is_unsettled,
     }
 

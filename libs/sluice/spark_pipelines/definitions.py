@@ -132,21 +132,12 @@ class _Registry(GraphElementRegistry):
         def plans(columns: Any) -> tuple[proto.Expression, ...]:
             return tuple(column.to_plan(self.session.client) for column in columns or ())
 
-        given = [flow.apply_as_deletes] if flow.apply_as_deletes is not None else []
-        defaults = self.elements.defaults(self.spec)
-        changes = Changes(
-            plans(flow.keys),
-            plans([flow.sequence_by]),
-            plans(given),
-            plans(flow.column_list),
-            plans(flow.except_column_list),
-        )
-        query = Query(self._place(flow.source_code_location), defaults, source=flow.source)
-        self.elements.flows.append(
-            replace(
-                query, name=flow.name or flow.target, target=defaults.of(flow.target), cdc=changes
-            )
-        )
+        deletes = [flow.apply_as_deletes] if flow.apply_as_deletes is not None else []
+        of = (flow.keys, [flow.sequence_by], deletes, flow.column_list, flow.except_column_list)
+        place, defaults = self._place(flow.source_code_location), self.elements.defaults(self.spec)
+        query = Query(place, defaults, flow.name or flow.target, defaults.of(flow.target))
+        changes = Changes(*map(plans, of))
+        self.elements.flows.append(replace(query, source=flow.source, cdc=changes))
 
     def register_sql(self, sql_text: str, file_path: Path) -> None:
         read_statements(sql_text, str(file_path), self.elements, self.spec)

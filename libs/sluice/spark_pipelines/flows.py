@@ -24,7 +24,8 @@ from sluice.language.typed.types import read_columns
 from sluice.spark_pipelines.delivered import declared_columns, declared_topic
 from sluice.spark_pipelines.elements import Dataset, FullName, Query
 from sluice.spark_pipelines.expressions import Expressions, call
-from sluice.spark_pipelines.plans import Column, Plans, Rows, Tables, text_of
+from sluice.spark_pipelines.plans import Plans, Tables, text_of
+from sluice.spark_pipelines.rows import Column, Rows
 from sluice.spark_pipelines.tables import WAREHOUSE, PipelineTables, Refused
 from sluice.spark_pipelines.texts import (
     free_name,
@@ -34,6 +35,7 @@ from sluice.spark_pipelines.texts import (
     part_of_with,
     quoted,
     read_schema,
+    table_name,
     with_views,
     without_streams,
 )
@@ -65,20 +67,30 @@ class Datasets(Protocol):
 
 @dataclass
 class FlowReader(Tables):
-    """Reader of one flow. `streams`, `batches`: what it reads as a stream, and as a table."""
+    """Reader of one flow. `streams`, `batches`: what it reads as a stream, and as a table.
+
+    `owner`: the dataset that it is read for, if that is not the flow's own target.
+    """
 
     tables: PipelineTables
     datasets: Datasets
     flow: Query
+    owner: FullName | None = None
     streams: set[str] = field(default_factory=set)
     batches: set[str] = field(default_factory=set)
     _rows: Rows | None = None
     _is_bare: bool = False  # it is no more than one read
 
-    def query(self) -> str:
-        """Return the flow's query over the pipeline's tables."""
+    def __post_init__(self) -> None:
         if self.flow.refusal:
             raise Refused(self.flow.refusal, self.flow.place)
+
+    @property
+    def _owner(self) -> FullName:
+        return self.owner or self.flow.target
+
+    def query(self) -> str:
+        """Return the flow's query over the pipeline's tables."""
         relation = self.flow.relation
         if self.flow.text:
             return self.over_tables(self.flow.text, {})
@@ -90,8 +102,6 @@ class FlowReader(Tables):
         """Return the flow's rows."""
         if self._rows is None:
             plans = Plans(self)
-            if self.flow.refusal:
-                raise Refused(self.flow.refusal, self.flow.place)
             if self.flow.cdc:
                 self._rows = self._latest(plans)
             elif self.flow.text:
@@ -147,7 +157,7 @@ class FlowReader(Tables):
         if query:
             flow, text = query
             if flow.relation is not None:
-                reader = FlowReader(self.tables, self.datasets, flow)
+                reader = FlowReader(self.tables, self.datasets, flow, self._owner)
                 rows = replace(plans, tables=reader).rows(flow.relation)
             else:
                 rows = self.text_rows(plans, text)
@@ -177,6 +187,7 @@ class FlowReader(Tables):
                     f"{unknown('table', shown, known)}; and there is no Delta table at {place} "
                     f"({WAREHOUSE})",
                     self.flow.place,
+                    table_name([full[2]]),
                 )
             return self._follow(place, tables.name(full), shown, stream), None
         self.datasets.ensure(dataset.name)
@@ -184,7 +195,7 @@ class FlowReader(Tables):
             raise Refused(f"it reads {shown}, which is left out", self.flow.place)
         if dataset.kind == "temporary view":
             flow, text = self.datasets.temporary(dataset.name)
-            inner = FlowReader(tables, self.datasets, flow)
+            inner = FlowReader(tables, self.datasets, flow, self._owner)
             inner.rows()
             self.streams |= inner.streams
             self.batches |= inner.batches if stream is None or inner.streams else set()
@@ -198,7 +209,7 @@ class FlowReader(Tables):
         if self._skips(stream):
             kind = "table kept by a flow of changes" if is_of_changes else dataset.kind
             raise Refused(SKIPPED.format(shown, kind), self.flow.place)
-        return tables.append_only(table, self.flow.place), None
+        return self._note_stream(tables.append_only(table, self.flow.place)), None
 
     def _skips(self, stream: Mapping[str, str]) -> bool:
         """True if a stream leaves out commits that change rows. Raises Refused."""
@@ -213,7 +224,12 @@ class FlowReader(Tables):
             self.batches.add(shown)
             return self.tables.read_once(fields, name, self.flow.place)
         fields["delta"]["changes"] = "skip" if self._skips(stream) else "refuse"
-        return self._read_stream(fields, shown, name)
+        return self._note_stream(self._read_stream(fields, shown, name))
+
+    def _note_stream(self, table: str) -> str:
+        """Note the table that reads a stream; a full refresh of its owner begins it again."""
+        self.tables.streams.setdefault(table, set()).add(self.tables.name(self._owner))
+        return table
 
     def _read_stream(self, fields: dict[str, Any], shown: str, suffix: str) -> str:
         """Declare a source; a streaming table that is no more than it is the source itself."""

@@ -30,12 +30,12 @@ APPENDED = (
 
 @dataclass
 class Declarations:
-    """The pipeline's tables, and the datasets that are left out."""
+    """The pipeline's tables, and the datasets that are left out, with a table that is missing."""
 
     spec: PipelineSpec
     spec_path: Path
     elements: Elements
-    refused: list[tuple[Place, str]] = field(default_factory=list)
+    refused: list[tuple[Place, str, str]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.tables = PipelineTables(self.spec, self.spec_path, self.elements)
@@ -91,7 +91,8 @@ class Declarations:
                 self._left_out.add(name)
                 place = getattr(error, "place", None) or dataset.place
                 why = reason_of(error) if isinstance(error, SqlglotError) else error
-                self.refused.append((place, f"{self.tables.name(name)}: {why}"))
+                missing = getattr(error, "missing", "")
+                self.refused.append((place, f"{self.tables.name(name)}: {why}", missing))
             self._open.pop()
             self._done.add(name)
         return dataset

@@ -1,12 +1,9 @@
 """Plans of DataFrames as queries.
 
 A plan's relation becomes rows: columns over a FROM, conditions and an order, which the next
-relation adds to as far as one SELECT can say it; else they become a subquery. Columns keep the name
-that Spark gives them, the aliases and the plans that may name them, so that `df["id"]` and
-`col("a.id")` find their side of a join.
+relation adds to as far as one SELECT can say it; else they become a subquery.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -21,7 +18,6 @@ from sqlglot import exp
 
 from sluice.interpreter.expressions.expression_tree import split_name
 from sluice.interpreter.expressions.from_protocol import schema_of, type_of
-from sluice.language.names import unknown
 from sluice.language.syntax import Tree, Verbatim, render
 from sluice.spark_pipelines.expressions import (
     Expressions,
@@ -32,124 +28,10 @@ from sluice.spark_pipelines.expressions import (
     literal,
     name_of,
 )
-from sluice.spark_pipelines.texts import column_name
+from sluice.spark_pipelines.rows import Column, Rows
+from sluice.spark_pipelines.sides import combine_sets, join
 
 MOST_ROWS = 1_000  # that a plan has itself
-TWICE = "the name of column {!r} is that of another one, in a table"
-UNNAMED = frozenset({"explode", "explode_outer", "posexplode", "posexplode_outer", "inline"})
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column: Spark's name of it, its expression over the rows' FROM, and what may name it.
-
-    `is_given`: the author chose the name, so a table must have it as it is.
-    """
-
-    name: str
-    tree: Tree
-    plans: frozenset[int] = frozenset()
-    aliases: frozenset[str] = frozenset()
-    is_given: bool = False
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Rows of a SELECT: `source` has its FROM and joins.
-
-    `hidden`: columns that the last select leaves out, by which Spark may still filter and sort.
-    """
-
-    columns: tuple[Column, ...]
-    source: exp.Select
-    where: tuple[Tree, ...] = ()
-    order: tuple[exp.Ordered, ...] = ()
-    hidden: tuple[Column, ...] = ()
-
-    @property
-    def names(self) -> list[str]:
-        """Names of the columns in a query, each once."""
-        found: list[str] = []
-        for column in self.columns:
-            name = first = column_name(column.name)
-            numbers = count(1)
-            while name in found:
-                name = f"{first}_{next(numbers)}"
-            found.append(name)
-        return found
-
-    @property
-    def query(self) -> exp.Select:
-        """The SELECT of the rows, without their order."""
-        query = self.source.copy()
-        shown = [
-            tree if isinstance(tree, exp.Column) and tree.name == name else exp.alias_(tree, name)
-            for name, tree in zip(self.names, (c.tree.copy() for c in self.columns), strict=True)
-        ]
-        query.set("expressions", shown)
-        for condition in self.where:
-            query = query.where(condition.copy(), copy=False)
-        return query
-
-    def stored(self) -> exp.Select:
-        """Return the SELECT of a table's rows. Raises NotTranslated if two columns share a name."""
-        seen = Counter(column_name(column.name) for column in self.columns)
-        for column in self.columns:
-            if column.is_given and seen[column_name(column.name)] > 1:
-                raise NotTranslated(TWICE.format(column.name))
-        return self.query
-
-    def own_name(self, name: str) -> str:
-        """Return a name as the columns have it, in lower case; a table's are `column_name`s."""
-        lower = name.lower()
-        return lower if any(c.name.lower() == lower for c in self.columns) else column_name(name)
-
-    @property
-    def is_plain(self) -> bool:
-        """True if they only show columns of their FROM."""
-        trees = (column.tree for column in self.columns)
-        return not self.where and all(isinstance(tree, exp.Column) for tree in trees)
-
-    @property
-    def has_windows(self) -> bool:
-        return any(
-            column.tree.find(exp.Window) or _is_of_rows(column.tree) for column in self.columns
-        )
-
-    def find(self, parts: Sequence[str], plan: int | None) -> Tree:
-        """Return the column of that name. Raises NotTranslated if there isn't exactly one."""
-        lower = [part.lower() for part in parts]
-        for size in (len(lower), *range(1, len(lower))):
-            *qualifier, name = lower[:size]
-            found = [c for c in self.columns if column_name(c.name) == column_name(name)]
-            if qualifier:
-                found = [c for c in found if ".".join(qualifier) in c.aliases]
-            elif plan is not None and (own := [c for c in found if plan in c.plans]):
-                found = own
-            found = [c for c in found if c.name.lower() == name] or found
-            if len({c.tree.sql() for c in found}) == 1:
-                tree = found[0].tree.copy()
-                for part in parts[size:]:
-                    tree = exp.Dot(this=tree, expression=exp.to_identifier(part))
-                return tree
-            if found:
-                raise NotTranslated(
-                    f"column {'.'.join(parts)!r} is ambiguous: alias the DataFrames"
-                )
-        raise NotTranslated(unknown("column", ".".join(parts), [c.name for c in self.columns]))
-
-    def find_also_hidden(self, parts: Sequence[str], plan: int | None) -> Tree:
-        """Return the column of that name, or the hidden one. Raises NotTranslated."""
-        try:
-            return self.find(parts, plan)
-        except NotTranslated:
-            if not self.hidden:
-                raise
-            return replace(self, columns=self.hidden).find(parts, plan)
-
-
-def _is_of_rows(tree: Tree) -> bool:
-    return any(n.name.lower() in UNNAMED for n in tree.find_all(exp.Anonymous))
 
 
 @dataclass
@@ -190,6 +72,10 @@ class Plans:
     def nest(self, rows: Rows) -> Rows:
         """Return rows as those of a subquery."""
         return self.from_query(rows.query, rows.columns, rows.names)
+
+    def types(self, rows: Rows) -> Sequence[str]:
+        """Return the types of the columns; those of a query that is computed whole are ''."""
+        return self.tables.types(render(rows.query))
 
     def _input(self, plan: Any) -> Rows:
         rows = self.rows(plan.input)
@@ -246,7 +132,7 @@ class Plans:
 
     def _fields(self, rows: Rows, of: str) -> Iterator[Column]:
         """Yield the fields of a column that is a struct."""
-        tree, types = rows.find(split_name(of), None), self.tables.types(render(rows.query))
+        tree, types = rows.find(split_name(of), None), self.types(rows)
         known = zip((c.tree for c in rows.columns), types, strict=True)
         names = _field_names(tree, next((type_ for one, type_ in known if one == tree), ""))
         if not names:
@@ -309,66 +195,6 @@ class Plans:
                 one = exp.Filter(this=column.tree.copy(), expression=test.copy())
                 when = exp.If(this=exp.GT(this=has_rows.copy(), expression=_ZERO.copy()), true=one)
                 yield Column(name, exp.Case(ifs=[when]))
-
-    def join(self, plan: Any) -> Rows:
-        kinds = proto.Join.JoinType
-        type_ = kinds.Name(plan.join_type).removeprefix("JOIN_TYPE_").lower()
-        left, right = self._side(plan.left, joined=True), self._side(plan.right)
-        both = Rows((*left.columns, *right.columns), left.source)
-        shown: tuple[Column, ...] = both.columns
-        on = None
-        if plan.HasField("join_condition"):
-            on = Expressions(both.find).tree(plan.join_condition)
-        for name in plan.using_columns:
-            one, other = left.find([name], None), right.find([name], None)
-            same = exp.EQ(this=one, expression=other)
-            on = same if on is None else exp.And(this=on, expression=same)
-        if type_ not in _JOINS or (on is None and type_ not in ("inner", "cross")):
-            raise NotTranslated(f"a {type_} join without a condition")
-        if plan.using_columns:
-            shown = tuple(_using(left, right, [*plan.using_columns], type_))
-        if type_ in ("left_semi", "left_anti"):
-            shown = left.columns
-        table = right.source.args["from_"].this.copy()
-        how = "cross" if on is None else _JOINS[type_]
-        source = left.source.copy().join(table, on=on, join_type=how, copy=False)
-        return Rows(shown, source)
-
-    def _side(self, relation: Any, *, joined: bool = False) -> Rows:
-        """Return rows as a side of a join: one table, or more if `joined`."""
-        rows = self.rows(relation)
-        is_one = not rows.source.args.get("joins")
-        return rows if rows.is_plain and (is_one or joined) else self.nest(rows)
-
-    def combine_sets(self, plan: Any) -> Rows:
-        left, right = self.rows(plan.left_input), self.rows(plan.right_input)
-        if plan.by_name:
-            left, right = self._align(left, right, missing=plan.allow_missing_columns)
-        if len(left.columns) != len(right.columns):
-            raise NotTranslated("a union of DataFrames with different numbers of columns")
-        name = proto.SetOperation.SetOpType.Name(plan.set_op_type).rpartition("_")[2]
-        made = {"UNION": exp.Union, "INTERSECT": exp.Intersect, "EXCEPT": exp.Except}[name]
-        query = made(this=left.query, expression=right.query, distinct=not plan.is_all)
-        columns = (Column(c.name, c.tree) for c in left.columns)
-        return self.from_query(query, columns, left.names)
-
-    def _align(self, left: Rows, right: Rows, *, missing: bool) -> tuple[Rows, Rows]:
-        """Return both with the columns of either, in the order of the left's."""
-        ours, theirs = _by_name(left), _by_name(right)
-        names = dict.fromkeys((*ours, *theirs))
-        if ours.keys() != theirs.keys():
-            if not missing:
-                raise NotTranslated("unionByName of DataFrames with different columns")
-            ours, theirs = {**self._nulls(right), **ours}, {**self._nulls(left), **theirs}
-        one, other = (tuple(side[name] for name in names) for side in (ours, theirs))
-        return replace(left, columns=one), replace(right, columns=other)
-
-    def _nulls(self, rows: Rows) -> dict[str, Column]:
-        """Return a null of the type of each column, by its name."""
-        types = self.tables.types(render(rows.query))
-        nulls = (exp.cast(exp.null(), t, dialect=Verbatim) if t else exp.null() for t in types)
-        pairs = zip(_by_name(rows).items(), nulls, strict=True)
-        return {name: replace(column, tree=null) for (name, column), null in pairs}
 
     def sort(self, plan: Any) -> Rows:
         rows = self._input(plan)
@@ -438,9 +264,8 @@ class Plans:
         if len(plan.column_names) != len(rows.columns):
             raise NotTranslated(f"toDF with {len(plan.column_names)} names")
         pairs = zip(plan.column_names, rows.columns, strict=True)
-        return replace(
-            rows, columns=tuple(Column(name, c.tree, is_given=True) for name, c in pairs)
-        )
+        columns = (Column(name, column.tree, is_given=True) for name, column in pairs)
+        return replace(rows, columns=tuple(columns))
 
     def alias_rows(self, plan: Any) -> Rows:
         rows = self.rows(plan.input)
@@ -452,7 +277,7 @@ class Plans:
         """Return the rows with so many values, by default all, that are neither null nor NaN."""
         rows = self._input(plan)
         trees = [rows.find([n], None) for n in plan.cols] or [c.tree for c in rows.columns]
-        known = zip(rows.columns, self.tables.types(render(rows.query)), strict=True)
+        known = zip(rows.columns, self.types(rows), strict=True)
         types = {column.tree.sql(): type_ for column, type_ in known}
         tests = [_is_value(tree, types[tree.sql()]) for tree in trees]
         least = plan.min_non_nulls if plan.HasField("min_non_nulls") else len(tests)
@@ -470,7 +295,7 @@ class Plans:
         Several values belong to a column each, whose type they take.
         """
         rows = self._input(plan)
-        types = self.tables.types(render(rows.query))
+        types = self.types(rows)
         every = [c.name.lower() for c in rows.columns]
         names = [*map(rows.own_name, plan.cols)] or every
         has_one = len(plan.values) == 1
@@ -485,12 +310,6 @@ class Plans:
             filled = exp.cast(literal(value), type_, dialect=Verbatim)
             columns.append(replace(column, tree=exp.Case(ifs=[is_value], default=filled)))
         return replace(rows, columns=tuple(columns))
-
-    def keep(self, plan: Any) -> Rows:
-        return self.rows(plan.input)
-
-    def read_text(self, plan: Any) -> Rows:
-        return self.tables.text(self, text_of(plan), {})
 
     def read_text_over(self, plan: Any) -> Rows:
         if plan.root.WhichOneof("rel_type") != "sql":
@@ -509,28 +328,20 @@ class Plans:
         schema = schema_of(plan.schema) if plan.schema else from_arrow_schema(table.schema)
         name, columns = f"v_{next(self.numbers)}", [f"c{n}" for n in range(len(schema))]
         rows = [exp.Tuple(expressions=[*map(constant, row.values())]) for row in found]
-        values = exp.Values(
-            expressions=rows,
-            alias=exp.TableAlias(
-                this=exp.to_identifier(name), columns=[*map(exp.to_identifier, columns)]
-            ),
-        )
+        shown = [*map(exp.to_identifier, columns)]
+        alias = exp.TableAlias(this=exp.to_identifier(name), columns=shown)
+        types = [field.dataType.simpleString() for field in schema]
         made = (
-            Column(
-                f.name, exp.cast(exp.column(c, name), f.dataType.simpleString(), dialect=Verbatim)
-            )
-            for f, c in zip(schema, columns, strict=True)
+            Column(field.name, exp.cast(exp.column(c, name), type_, dialect=Verbatim))
+            for field, c, type_ in zip(schema, columns, types, strict=True)
         )
-        return Rows(tuple(made), exp.Select().from_(values))
+        return Rows(tuple(made), exp.Select().from_(exp.Values(expressions=rows, alias=alias)))
 
     def read_range(self, plan: Any) -> Rows:
         name = f"r_{next(self.numbers)}"
         numbers = [exp.Literal.number(n) for n in (plan.start, plan.end, plan.step)]
-        source = exp.Select().from_(
-            exp.Table(
-                this=call("range", *numbers), alias=exp.TableAlias(this=exp.to_identifier(name))
-            )
-        )
+        alias = exp.TableAlias(this=exp.to_identifier(name))
+        source = exp.Select().from_(exp.Table(this=call("range", *numbers), alias=alias))
         return Rows((Column("id", exp.column("id", name)),), source)
 
 
@@ -555,15 +366,6 @@ class Tables(Protocol):
 
 
 _ZERO = exp.Literal.number(0)
-_JOINS = {
-    "inner": "inner",
-    "cross": "inner",
-    "left_outer": "left",
-    "right_outer": "right",
-    "full_outer": "full",
-    "left_semi": "left semi",
-    "left_anti": "left anti",
-}
 
 
 def text_of(plan: Any) -> str:
@@ -613,40 +415,16 @@ def _field_names(tree: Tree, type_: str) -> list[str]:
     return found.names if isinstance(found, StructType) else []
 
 
-def _using(left: Rows, right: Rows, names: list[str], type_: str) -> Iterator[Column]:
-    """Yield the columns of a join by names, each of them once."""
-    for name in names:
-        one = next(c for c in left.columns if c.name.lower() == left.own_name(name))
-        other = right.find([name], None)
-        if type_ == "full_outer":
-            yield Column(one.name, call("coalesce", one.tree, other))
-        else:
-            yield replace(one, tree=other) if type_ == "right_outer" else one
-    for side in (left, right):
-        keys = {*map(side.own_name, names)}
-        yield from (c for c in side.columns if c.name.lower() not in keys)
-
-
-def _by_name(rows: Rows) -> dict[str, Column]:
-    """Return columns by their names in a table; two that would share one, by their own names."""
-    names = [column_name(c.name) for c in rows.columns]
-    pairs = zip(names, rows.columns, strict=True)
-    found = {n if names.count(n) == 1 else c.name.lower(): c for n, c in pairs}
-    if len(found) < len(names):
-        raise NotTranslated("unionByName of a DataFrame with two columns of one name")
-    return found
-
-
 _READERS: dict[str, Callable[[Plans, Any], Rows]] = {
     "read": Plans.read_table,
     "project": Plans.project,
     "filter": Plans.filter_rows,
-    "join": Plans.join,
-    "set_op": Plans.combine_sets,
+    "join": join,
+    "set_op": combine_sets,
     "sort": Plans.sort,
     "limit": Plans.limit,
     "aggregate": Plans.aggregate,
-    "sql": Plans.read_text,
+    "sql": lambda plans, plan: plans.tables.text(plans, text_of(plan), {}),
     "with_relations": Plans.read_text_over,
     "deduplicate": Plans.deduplicate,
     "range": Plans.read_range,
@@ -659,6 +437,7 @@ _READERS: dict[str, Callable[[Plans, Any], Rows]] = {
     "drop_na": Plans.drop_nulls,
     "fill_na": Plans.fill_nulls,
     **dict.fromkeys(
-        ("hint", "repartition", "repartition_by_expression", "with_watermark"), Plans.keep
+        ("hint", "repartition", "repartition_by_expression", "with_watermark"),
+        lambda plans, plan: plans.rows(plan.input),
     ),
 }

@@ -31,23 +31,27 @@ from sluice.language.syntax import reason_of
 from sluice.language.typed.types import canonical
 from sluice.spark_pipelines.delivered import declared_columns, one_row
 from sluice.spark_pipelines.elements import Dataset, Elements, FullName, Place, Query
-from sluice.spark_pipelines.texts import declared_types, table_name
+from sluice.spark_pipelines.texts import declared_types, free_name, table_name
 
 WAREHOUSE = "spark.sql.warehouse.dir"
 
 
 class Refused(ValueError):
-    """A dataset that can't be kept, and why. `place`: where, if not at its definition."""
+    """A dataset that can't be kept, and why. `place`: where, if not at its definition.
 
-    def __init__(self, problem: str, place: Place | None = None) -> None:
+    `missing`: the table that it reads and nobody knows.
+    """
+
+    def __init__(self, problem: str, place: Place | None = None, missing: str = "") -> None:
         super().__init__(problem)
-        self.place = place
+        self.place, self.missing = place, missing
 
 
 @dataclass
 class PipelineTables:
     """The tables by section, with their places and the lines of their queries.
 
+    `streams`: the tables that read one as a stream, by the source or view that does so for them.
     `is_unsettled`: a table that others write is not there, or not yet.
     """
 
@@ -59,6 +63,7 @@ class PipelineTables:
     )
     places: dict[Where, Place] = field(default_factory=dict)
     blocks: dict[Where, dict[int, str]] = field(default_factory=dict)
+    streams: dict[str, set[str]] = field(default_factory=dict)
     is_unsettled: bool = False
 
     def __post_init__(self) -> None:
@@ -77,8 +82,7 @@ class PipelineTables:
         """Return a name that no other table has."""
         taken = {self.name(known) for known in self.elements.datasets}
         taken |= {n for tables in self.sections.values() for n in tables}
-        numbers = (f"{name}_{n}" for n in range(2, 10_000))
-        return name if name not in taken else next(n for n in numbers if n not in taken)
+        return free_name(name, taken)
 
     def columns(self, name: str) -> Mapping[str, str]:
         """Return the columns of a declared table, with their types."""

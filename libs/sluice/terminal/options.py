@@ -65,8 +65,10 @@ def lake_options(command: F) -> F:
         from sluice.read.lake import open_lake
 
         lake = open_lake(config, as_of)
-        if mistakes := lake.project.graph.left_out:
-            click.echo(f"warning: `sluice validate` finds mistakes; {mistakes.hint}", err=True)
+        graph = lake.project.graph
+        if graph.left_out:
+            found = "`sluice validate` finds mistakes; " if graph.broken else ""
+            click.echo(f"warning: {found}{graph.left_out.hint}", err=True)
         return command(*arguments, lake=lake, **options)
 
     by_time = click.option(

@@ -550,6 +550,13 @@ WHERE r <= 1 AND r <= 3;
 SELECT id, r FROM (SELECT id, row_number() OVER (PARTITION BY g ORDER BY v, id) AS r FROM orders)
 WHERE r > 1 AND r >= 1 AND r < 4;
 
+-- alias_of_its_argument
+SELECT g, sum(v) AS v FROM orders GROUP BY g HAVING sum(v) > 1 AND max(v) < 90;
+
+-- alias_of_a_key
+SELECT g, v + 10 AS v, count(*) FILTER (WHERE k > 1) AS k
+FROM orders GROUP BY g, v HAVING max(v) > 5 AND v < 50 AND count(*) FILTER (WHERE k > 1) > 0;
+
 -- counted_ones
 SELECT g, count(1) AS n, count(1) FILTER (WHERE v > 0) AS above
 FROM orders GROUP BY g;

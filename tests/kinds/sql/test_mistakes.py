@@ -118,6 +118,10 @@ REFUSED = {
         "line 2: o.v of the outer query in ON of an outer join"
     ),
     # Groups, windows and constants that a query can't have.
+    "SELECT g FROM orders\nWHERE sum(v) > 1": "line 2: SUM(orders.v) in WHERE or GROUP BY: write",
+    "SELECT g, max(v) AS v FROM orders\nGROUP BY g ORDER BY sum(v) LIMIT 1": (
+        "line 2: SUM(MAX(orders.v)), an aggregate of an aggregate: write the inner one"
+    ),
     "SELECT g, v FROM orders GROUP BY g": "orders.v is neither in GROUP BY nor in an aggregate",
     "SELECT o.id FROM orders o JOIN (VALUES (1), (2, 3)) AS n(a) ON o.k = n.a": "each row of",
     "SELECT k, any_value(g) AS l FROM orders GROUP BY k": "write min(x), or group by its columns",

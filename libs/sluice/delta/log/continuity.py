@@ -32,6 +32,7 @@ from sluice.errors import (
     LostRace,
     TableAltered,
 )
+from sluice.language.names import declared_id
 
 _SPARK = re.compile(
     r"\[DELTA_(CONCURRENT_[A-Z_]+|METADATA_CHANGED|PROTOCOL_CHANGED)|s3a\.RemoteFileChangedException"
@@ -158,9 +159,10 @@ def check_definition(
     """
     check_fit(table.id, before)
     if what := what_differs(before, current or meaning(table)):
+        name = declared_id(table.id)
         raise ConfigError(
-            [f"{table.id} was built by a definition that differs from the configuration's: {what}"],
-            hint=f"run `sluice rebuild {table.id}`, or `sluice rebuild --changed` for every such "
+            [f"{name} was built by a definition that differs from the configuration's: {what}"],
+            hint=f"run `sluice rebuild {name}`, or `sluice rebuild --changed` for every such "
             "table; or revert the change",
         )
 

@@ -26,7 +26,16 @@ from sluice.kinds.sql.query import OF_ROWS, are_shown
 from sluice.kinds.sql.relations import AnyRows, QueryRows, Ranked, TableRows, ViewFields
 from sluice.kinds.sql.spec import NTH, Sql
 from sluice.kinds.sql.subqueries import defer_queries, with_later
-from sluice.kinds.sql.trees import Refused, columns_in, conjuncts, has_aggregates, line_of, sql
+from sluice.kinds.sql.trees import (
+    CALLED_WITH,
+    Refused,
+    columns_in,
+    conjuncts,
+    find_aggregates,
+    has_aggregates,
+    line_of,
+    sql,
+)
 from sluice.kinds.sql.windows import add_windows, rank_rows, with_windows_inlined
 from sluice.language.expression import UNREADABLE
 from sluice.language.model import Mistaken, messages_of
@@ -302,10 +311,13 @@ class Queries(Planner):
         keys = [key.copy() for key in order.expressions] if order and _is_limited(select) else []
         having = select.args.get("having")
         after = [*items.values(), *keys, *([having.this] if having else [])]
-        after += [*(select.args["group"].expressions if select.args.get("group") else ())]
+        group = select.args.get("group")
+        after += [*(group.expressions if group else ())]
         after += [select.args["qualify"].this] if select.args.get("qualify") else []
         where = select.args.get("where")
         conditions = conjuncts(where.this if where else None)
+        for node in find_aggregates((*conditions, *(group.expressions if group else ()))):
+            raise Refused(node, f"{sql(node)} in WHERE or GROUP BY: write conditions in HAVING")
         joined, queries = join_sources(self, select, conditions, after)
         for condition in queries:
             subqueries.keep(joined, condition)
@@ -322,6 +334,10 @@ class Queries(Planner):
         qualify = select.args.get("qualify")
         best = {f"best {i}": c for i, c in enumerate(conjuncts(qualify.this if qualify else None))}
         trees = {**trees, **asked, **best}
+        for node in find_aggregates(trees.values()):
+            if not isinstance(node, CALLED_WITH) and has_aggregates(node.iter_expressions()):
+                why = "an aggregate of an aggregate: write the inner one in a subquery"
+                raise Refused(node, f"{sql(node)}, {why}")
         if select.args.get("group") or has_aggregates(trees.values()):
             relation = self._group(select, joined, trees)
         else:

@@ -22,6 +22,8 @@ from sluice.kinds.sql.trees import (
     Refused,
     columns_in,
     free_name,
+    is_aggregate,
+    is_query,
     line_of,
     own_sources,
     own_tables,
@@ -141,6 +143,7 @@ class Query:
         for column, problem in [*_unknown_columns(tree, columns)]:
             problems.append(problem)
             _replace_by_null(column)
+        _mark_aggregates(tree)
         while True:
             try:
                 found = qualify(
@@ -155,11 +158,25 @@ class Query:
                 why = f"column {wrong.name!r} is unknown, or more than one table has it"
                 problems.append(Refused(wrong, f"{why}: write table.{wrong.name}"))
                 _replace_by_null(wrong)
+        for marked in [*found.find_all(exp.AnyValue)]:
+            marked.replace(marked.this)
         for test, problem in [*_unequal_widths(found)]:
             problems.append(problem)
             _replace_by_null(test)
         with_own_aliases(found)
         return found, tuple(dict.fromkeys(map(str, problems)))
+
+
+def _mark_aggregates(tree: exp.Query) -> None:
+    """Mark the aggregates of HAVING, whose arguments are columns of tables before aliases.
+
+    sqlglot does not know them as aggregates, because functions are kept by the name written.
+    """
+    for having in tree.find_all(exp.Having):
+        for node in [*having.walk(prune=lambda n: is_query(n) or is_aggregate(n))]:
+            if is_aggregate(node):
+                node.replace(mark := exp.AnyValue())
+                mark.set("this", node)
 
 
 def _unequal_widths(tree: exp.Query) -> Iterator[tuple[exp.In, Refused]]:

@@ -165,7 +165,12 @@ def free_name(wanted: str, taken: Collection[str]) -> str:
 
 def has_aggregates(trees: Iterable[Tree]) -> bool:
     """True if any of the expressions has an aggregate outside windows and subqueries."""
-    return any(is_aggregate(node) for tree in trees for node in tree.walk(prune=is_query))
+    return any(find_aggregates(trees))
+
+
+def find_aggregates(trees: Iterable[Tree]) -> Iterator[Tree]:
+    """Yield the aggregates of expressions, outside of windows and subqueries."""
+    return (node for t in trees for node in t.walk(prune=is_query) if is_aggregate(node))
 
 
 def is_query(node: Tree) -> bool:

@@ -35,7 +35,8 @@ from sluice.read.stored.scan import Scan
 class Delivered:
     """One interval of a source, and how many of the rows in question it brought.
 
-    `files`: those of the interval that are there now; of a topic or a stream, none are named.
+    `files`: those of the interval that are there now; of a stream, those of its batch;
+    of a topic, none.
     """
 
     source: str
