@@ -57,7 +57,14 @@ from sluice.serve.answers import (
 )
 from sluice.serve.changes import events
 from sluice.serve.pages import PAGES, refusal
-from sluice.serve.questions import Limits, Question, Route, refuse, took_long
+from sluice.serve.questions import (
+    Limits,
+    Question,
+    Route,
+    refuse,
+    refuse_many,
+    took_long,
+)
 from sluice.serve.readers import Readers, hand_over
 from sluice.serve.routes import DESCRIPTIONS, ROUTES
 from sluice.serve.states import metrics
@@ -194,10 +201,13 @@ class Server:
 
         if format_ is Format.EVENTS:
             return await self._stream(asked, request)
-        response = await self._work(lambda: _respond(route.answer(asked())), self._waiting)
+        if self._waiting >= 4 * self.threads:
+            raise refuse_many("too many requests wait")
+        self._waiting += 1
+        response = await self._work(lambda: _respond(route.answer(asked())), self._wait_no_more)
         if isinstance(response, Parts):
             if self._held and self._held + response.size > 2 * self.limits.bytes:
-                raise _refuse_many("too many large answers are being sent")
+                raise refuse_many("too many large answers are being sent")
             response.hold = self._hold
         return response
 
@@ -211,15 +221,12 @@ class Server:
         lake, unread = self.served.lake, self.served.unread
         return Question(lake, token, self.limits, values, format_, name, unread=unread)
 
-    async def _work(self, read: Callable[[], T], before: int = 0) -> T:
-        """Return what a read in a thread returns; `before`: the requests that wait already.
+    async def _work(self, read: Callable[[], T], ended: Callable[[], None] = lambda: None) -> T:
+        """Return what a read in a thread returns; `ended` is called once a thread is free.
 
         Raises Refused if it must wait too long.
         """
-        if before >= 4 * self.threads:
-            raise _refuse_many("too many requests wait")
-        self._waiting += 1
-        answered = self._readers.begin(read, self._wait_no_more)
+        answered = self._readers.begin(read, ended)
         loop, late = asyncio.get_running_loop(), took_long(self.limits)
         limit = loop.call_later(self.limits.seconds, hand_over, answered, None, late)
         try:
@@ -428,7 +435,7 @@ class Listener(uvicorn.Server):
     def __init__(self, of: Server, **settings: Any) -> None:
         config = uvicorn.Config(
             of.app(),
-            http=partial(Requests, of.limits.seconds),  # type: ignore[arg-type]
+            http=partial(Requests, max(of.limits.seconds, HEADERS)),  # type: ignore[arg-type]
             limit_concurrency=of.limits.streams + CONNECTIONS,
             server_header=False,
             **settings,
@@ -458,11 +465,6 @@ class Listener(uvicorn.Server):
     async def shutdown(self, sockets: list[socket] | None = None) -> None:
         self.of.is_ending = True
         await super().shutdown(sockets)
-
-
-def _refuse_many(what: str) -> Refused:
-    wait = {"Retry-After": "1"}
-    return Refused(HTTPStatus.TOO_MANY_REQUESTS, what, "ask again in a second", wait)
 
 
 def _wants_page(request: Request) -> bool:

@@ -11,7 +11,6 @@ import re
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass
 from http import HTTPStatus
 from itertools import islice
@@ -27,7 +26,7 @@ from sluice.read.stored.commits import Commit
 from sluice.read.stored.scan import Overdue, Touched
 from sluice.read.stored.snapshot import NotBuilt
 from sluice.serve.answers import Answer, Page, Refused, to_json
-from sluice.serve.questions import Question, refuse, took_long
+from sluice.serve.questions import Question, refuse, refuse_many, took_long
 from sluice.serve.reads import incarnation, uris_of
 
 AT_ONCE = 1_000  # events that are made at a time
@@ -55,6 +54,10 @@ class Place:
 
     def __str__(self) -> str:
         return f"{self.made}.{self.version}" + ("" if self.number is None else f".{self.number}")
+
+
+class Busy(Overdue):
+    """A large version that can't be read yet, because another one is read."""
 
 
 _large = Lock()
@@ -115,18 +118,20 @@ class Followed:
     ) -> tuple[pa.Table, bool]:
         """Return a part as it is shown. Keeps nothing of the other changes.
 
-        Large versions are read one at a time; only pages wait for that. Raises Overdue if it is
-        not their turn.
+        Large versions are read one at a time; only pages wait for that. Raises Busy if it is not
+        their turn, and Overdue.
         """
         wait = max(0, room.until - time.monotonic()) if room.until < math.inf else 0
-        with ExitStack() as alone:
-            if commit.written + commit.removed > LARGE:
-                if not _large.acquire(timeout=wait):
-                    raise Overdue
-                alone.callback(_large.release)
+        is_large = commit.written + commit.removed > LARGE
+        if is_large and not _large.acquire(timeout=wait):
+            raise Busy
+        try:
             feed = changelog.ordered(commit.version, room.bytes, room.until)
             rows = feed.rows(begin, min(feed.within(room.bytes), room.rows))
-            pa.default_memory_pool().release_unused()
+        finally:
+            if is_large:
+                pa.default_memory_pool().release_unused()
+                _large.release()
         shown = rows.select(changelog.schema(self.asked.columns).names)
         return self.asked.hide_notes(shown), begin + rows.num_rows >= feed.count
 
@@ -151,15 +156,12 @@ class Followed:
             said, end = Rows(iter([rows]), rows.schema, version, Touched()), begin + rows.num_rows
             numbered = enumerate(said, begin + 1)
             while some := list(islice(numbered, AT_ONCE)):
-                places = [self.place(version, n, is_end and n == end) for n, _ in some]
-                yield (
-                    b"".join(
-                        f"id: {at}\nevent: change\ndata: ".encode() + to_json(row) + b"\n\n"
-                        for at, (_, row) in zip(places, some, strict=True)
-                    ),
-                    places[-1],
-                )
-                place = places[-1]
+                texts = list[bytes]()
+                for n, row in some:
+                    place = self.place(version, n, is_end and n == end)
+                    texts.append(f"id: {place}\nevent: change\ndata: ".encode() + to_json(row))
+                assert place is not None
+                yield b"\n\n".join([*texts, b""]), place
         if place is None or (place.version <= reached.version and place != reached):
             yield f"id: {reached}\n\n".encode(), reached
 
@@ -168,12 +170,11 @@ def changes(asked: Question) -> Answer:
     """Return a page of changes. Its cursor is the place behind them, also at the end."""
     followed = Followed.of(asked)
     changelog = Changelog.open(asked.lake, asked.address, asked.get("to_version"))
-    begin, limit = followed.begin(asked.get("cursor")), asked.limit
-    schema = changelog.schema(asked.columns)
-    found, room = list[pa.RecordBatch](), Room(limit, min(asked.bytes, PAGE), asked.until)
-    place = begin
+    begin, schema = followed.begin(asked.get("cursor")), changelog.schema(asked.columns)
+    found, room = list[pa.RecordBatch](), Room(asked.limit, min(asked.bytes, PAGE), asked.until)
+    parts, place = followed.parts(changelog, begin, room) if asked.limit else (), begin
     try:
-        for version, first, rows, is_end in followed.parts(changelog, begin, room) if limit else ():
+        for version, first, rows, is_end in parts:
             found += rows.combine_chunks().to_batches()
             room.rows, room.bytes = room.rows - rows.num_rows, room.bytes - rows.nbytes
             place = followed.place(version, first + rows.num_rows, is_end)
@@ -181,10 +182,11 @@ def changes(asked: Question) -> Answer:
                 break
         else:
             newest = Place(followed.made, changelog.snapshot.version)
-            place = begin if not limit or (begin and begin.version > newest.version) else newest
-    except Overdue:
+            place = begin if not parts or (begin and begin.version > newest.version) else newest
+    except Overdue as error:
         if not found:
-            raise took_long(asked.limits) from None
+            busy = refuse_many("another version of many changes is being read")
+            raise (busy if isinstance(error, Busy) else took_long(asked.limits)) from None
     except HistoryLost as error:
         raise Refused.of(HTTPStatus.GONE, error) from None
     version = changelog.snapshot.version
@@ -208,8 +210,8 @@ def events(asked: Question, after: str | None) -> Iterator[bytes]:
                     yield found
                     place = reached
                 seen = newest
-        except Overdue:
-            pass  # another read a large version: it goes on at the next look
+        except Busy:
+            pass  # it goes on at the next look
         except (SluiceError, OSError):
             if followed.is_there:
                 raise

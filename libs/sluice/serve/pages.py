@@ -175,7 +175,8 @@ def _changes(asked: Question) -> list[Chapter]:
             if feed_size(changelog.snapshot.uri, version - 1, version).bytes > LARGEST:
                 notes.append(Text(MANY.format(version, asked.address), "line soft small"))
                 continue
-            feed = iter([changelog.feed(version).select(schema.names)])
+            first = changelog.ordered(version, LARGEST).rows(0, SHOWN)
+            feed = iter([first.select(schema.names)])
             rows += islice(Rows(feed, schema, version, Touched()), SHOWN)
     except HistoryLost:  # files are deleted in order: there are no older ones
         if not rows:

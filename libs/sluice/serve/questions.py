@@ -302,6 +302,12 @@ def refuse(message: str, hint: str = "") -> Refused:
     return Refused(HTTPStatus.BAD_REQUEST, message, hint)
 
 
+def refuse_many(what: str) -> Refused:
+    """Return the error for a request that comes while there are too many."""
+    wait = {"Retry-After": "1"}
+    return Refused(HTTPStatus.TOO_MANY_REQUESTS, what, "ask again in a second", wait)
+
+
 def took_long(limits: Limits) -> Refused:
     """Return the error for a request whose time is over."""
     what = f"the request took longer than {limits.seconds:g} s"
