@@ -16,17 +16,19 @@ from sluice.declare.registry import kinds
 from sluice.delta.log.files import active_files
 from sluice.delta.log.opened import open_version as opened_at
 from sluice.delta.reading.local import read_rows
+from sluice.delta.reading.searched_version import SearchedVersion
 from sluice.errors import UsageError
 from sluice.operate.lineage.walk import TracedRows, lineage
 from sluice.read.lake import Lake, open_lake
 from sluice.read.stored.commits import back_from
 
 
-def walked(lake: Lake, name: str, nth: int) -> list[TracedRows]:
-    table = lake.project.graph.table(name)
+def walked(lake: Lake, name: str, nth: int, **limits: int) -> list[TracedRows]:
+    table, project = lake.project.graph.table(name), lake.project
     version = lake.stored(table).version
     rows = read_rows(lake.uri(table), version).slice(nth, 1)
-    return lineage(lake.project, table, version, rows)
+    limited = project.model_copy(update={"limits": replace(project.limits, **limits)})
+    return lineage(limited, table, version, rows)
 
 
 def rows_of(parts: list[TracedRows], name: str) -> list[Row]:
@@ -66,6 +68,30 @@ def test_a_row_comes_from_exactly_the_rows_that_plain_python_finds(world: World,
         assert found(parts) == expected if view != "frozen" else found(parts)[0] == expected[0]
         counts = [part.rows.num_rows for part in parts if part.table == "trips.flights"]
         assert sum(counts) == len(expected[0]), (view, row)
+
+
+LARGE = ("named", "worst", "pairs", "late", "calm", "first", "delays", "chained", "latest", "both")
+
+
+@pytest.mark.parametrize("view", LARGE)
+def test_large_tables_are_searched_for_the_same_rows(
+    world: World, view: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake, searched, pages = opened(world), set[str](), SearchedVersion.pages
+
+    def noted(self: SearchedVersion, *given: Any) -> Any:
+        searched.add(self.uri)
+        return pages(self, *given)
+
+    monkeypatch.setattr(SearchedVersion, "pages", noted)
+    for nth in range(len(stored(lake, view))):
+        whole, few = walked(lake, view, nth), walked(lake, view, nth, collected_bytes=800)
+        assert [part.table for part in few] == [part.table for part in whole]
+        for one, other in zip(few, whole, strict=True):
+            assert sorted(map(repr, one.rows.to_pylist())) == sorted(
+                map(repr, other.rows.to_pylist())
+            )
+    assert searched or view == "calm"
 
 
 def test_every_kind_of_view_is_among_those_that_plain_python_checks(world: World) -> None:
@@ -113,10 +139,12 @@ def test_versions_that_are_gone_and_tables_for_spark_are_named(world: World) -> 
     lake = opened(world)
     table, project = lake.project.graph.table("late"), lake.project
     version = lake.stored(table).version
-    rows = read_rows(lake.uri(table), version).slice(0, 1)
     small = project.model_copy(update={"limits": replace(project.limits, collected_bytes=1)})
-    with pytest.raises(UsageError, match=r"a row of trips\.late comes from .* without Spark"):
-        lineage(small, table, version, rows)
+    pairs = project.graph.table("pairs")
+    row = read_rows(lake.uri(pairs), lake.stored(pairs).version).slice(0, 1)
+    said = r"a row of trips\.pairs comes from .* without Spark: trips\.carriers has 722 bytes"
+    with pytest.raises(UsageError, match=said):
+        lineage(small, pairs, lake.stored(pairs).version, row)
     flights = lake.uri(project.graph.table("flights"))
     kept = files(flights)
     made = {c.version: c.position for c in back_from(lake.uri(table), version) if c.changes_data}

@@ -6,7 +6,7 @@ scanning the whole table by Spark takes seconds. The result may hold too many ro
 the join itself is Spark's.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -83,30 +83,47 @@ class SearchedVersion:
         self, wanted: Iterable[WantedValues], most: int, span: Span | None = None
     ) -> pa.Table | None:
         """Return rows like `rows`, of a table that may be searched; None if more than `most`."""
+        if is_bare():
+            return self._chosen.empty_table()
+        pages = self.pages(wanted, most, span)
+        if pages is None:
+            return None
+        found = [as_stored(page, self._chosen) for page in pages.values()]
+        return plain(pa.concat_tables([self._chosen.empty_table(), *found]))
+
+    def pages(
+        self, wanted: Iterable[WantedValues], most: int, span: Span | None = None
+    ) -> Mapping[str, pa.Table] | None:
+        """Return such rows by their file, with their numbers in it as ROW; or None."""
         schema = self._schema
         known = _all_exact(schema, wanted)
         if known is None:
             return None
-        chosen = pa.schema([schema.field(name) for name in self.columns or schema.names])
-        if is_bare():
-            return chosen.empty_table()
         parts = self._table.metadata().partition_columns
         for by_polars, may in ((True, self._by_polars), (False, self._may_scan)):
             search = FileSearch(self.uri, schema, known, parts, most + 1, span, by_polars)
             if may:
                 with suppress(TypeMismatch):
-                    return self._find(search, chosen, most)
+                    return self._find(search, most)
         return None
 
-    def _find(self, search: FileSearch, chosen: pa.Schema, most: int) -> pa.Table | None:
-        """Return the rows of a search; None if they are more than `most`."""
-        pages: dict[str, pa.Table] = {}
+    def _find(self, search: FileSearch, most: int) -> Mapping[str, pa.Table] | None:
+        """Return the rows of a search by file; None if they are more than `most`."""
+        pages, count = dict[str, pa.Table](), 0
         files = files_of(self._table, files_far(self._table, search.wanted))
-        found = search.rows(files, chosen.names)
-        rows = _join_pages((pages.setdefault(*one) for one in found), chosen, most)
-        if rows is not None and not self.columns and len(search.wanted) == 1 and not search.span:
+        for path, page in search.rows(files, self._chosen.names):
+            pages[path] = page
+            count += page.num_rows
+            if count > most:
+                return None
+        if not self.columns and len(search.wanted) == 1 and not search.span:
             keep(self.uri, self.version, FoundRows(search.wanted[0], pages))
-        return rows
+        return pages
+
+    @property
+    def _chosen(self) -> pa.Schema:
+        """The wanted columns in the table's types."""
+        return pa.schema([self._schema.field(name) for name in self.columns or self._schema.names])
 
     @cached_property
     def _by_polars(self) -> bool:
@@ -115,17 +132,6 @@ class SearchedVersion:
     @property
     def _may_scan(self) -> bool:
         return self.bytes <= self.limits.scanned_bytes
-
-
-def _join_pages(pages: Iterator[pa.Table], schema: pa.Schema, most: int) -> pa.Table | None:
-    """Return the pages as one table of these columns; None if they have more than `most` rows."""
-    found, count = [schema.empty_table()], 0
-    for page in pages:
-        found.append(as_stored(page, schema))
-        count += page.num_rows
-        if count > most:
-            return None
-    return plain(pa.concat_tables(found))
 
 
 def as_stored(rows: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -118,6 +118,15 @@ class Operator(ABC):
         """
         return ()
 
+    def map_to_origin(self, name: str) -> Sequence[Mapping[str, str]]:
+        """Return columns of an input -> columns of an output row with the same values.
+
+        The row comes only from rows that have all values of one of these mappings.
+        """
+        if type(self).prepare is Operator.prepare:
+            return [{column: column for column in self.group}]
+        return self.map_to_group(name)
+
     def prepare(self, name: str, rows: DataFrame) -> DataFrame:
         """Return each row with its group; other columns of `rows` (a weight) are passed on."""
         return rows

@@ -63,6 +63,9 @@ class LookupJoin(Operator):
             used.add(self._time)
         return tuple(sorted(used | (self._find_used() & set(self.facts.columns))))
 
+    def map_to_group(self, name: str) -> Sequence[Mapping[str, str]]:
+        return [{source: out for out, source in self._carried.items()}]
+
     def prepare(self, name: str, rows: DataFrame) -> DataFrame:
         hidden = [
             F.col(f"`{source}`").alias(out)

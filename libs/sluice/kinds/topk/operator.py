@@ -86,6 +86,10 @@ class TopKState(Operator):
         found = {column: name for column, name in by if column}
         return [found] if found else ()
 
+    def map_to_origin(self, name: str) -> Sequence[Mapping[str, str]]:
+        own = dict(zip(self.ranking.source.key, self.ranking.keys, strict=True))
+        return [own | dict(one) for one in self.map_to_group(name) or [{}]]
+
     def prepare(self, name: str, rows: DataFrame) -> DataFrame:
         return self.ranking.prepare(rows)
 

@@ -1,5 +1,7 @@
 """Union: the UNION ALL of SQL. Each output row comes from one row of one input."""
 
+from collections.abc import Mapping, Sequence
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -28,6 +30,10 @@ class UnionRows(Operator):
 
     def columns(self, name: str) -> tuple[str, ...]:
         return tuple(sorted(set().union(*(self._reads(i) for i in self._parts(name)))))
+
+    def map_to_group(self, name: str) -> Sequence[Mapping[str, str]]:
+        own = ({source: out for out, source in self._keys[i].items()} for i in self._parts(name))
+        return found if all(found := [*own]) else ()
 
     def prepare(self, name: str, rows: DataFrame) -> DataFrame:
         more = names(tuple(passed_on(rows, self.columns(name))))

@@ -1,14 +1,15 @@
 """Input rows that a row of a table comes from, back to the delivered rows.
 
 Each table is read at the version that the position of its reader names, and prepared as its batches
-prepare it. So it is exact, even after later deliveries. It is computed in this process, for small
-tables. Cost: every table on the way is read whole.
+prepare it. So it is exact, even after later deliveries. It is computed in this process. Cost: a
+small table on the way is read whole; in a large one, the rows of the groups are searched.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import compress
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,12 +23,30 @@ from sluice.declare.registry import kind
 from sluice.declare.table import Table
 from sluice.delta.log.files import table_size
 from sluice.delta.log.position import REBUILD, Pins, Position, head_as_found
-from sluice.delta.reading.local import nullable, plain, read_rows, to_arrow, types_of
+from sluice.delta.reading.found import ROW
+from sluice.delta.reading.local import (
+    arrow_schema,
+    nullable,
+    plain,
+    read_rows,
+    to_arrow,
+    types_of,
+)
+from sluice.delta.reading.searched_version import SearchedVersion, as_stored
 from sluice.delta.reading.spark_reads import is_readable
 from sluice.engine.context import Context
 from sluice.engine.planning.nodes import Node, nodes_of
 from sluice.engine.planning.plan import with_taken_columns
-from sluice.engine.query.operator import CURRENT, NTH, Groups, Lineage, names, unstored_rows, within
+from sluice.engine.query.operator import (
+    CURRENT,
+    NTH,
+    Groups,
+    Lineage,
+    Operator,
+    names,
+    unstored_rows,
+    within,
+)
 from sluice.errors import HistoryLost, UsageError
 from sluice.interpreter.local_session import Session, interpreting
 from sluice.interpreter.refusals import UnsupportedLocally
@@ -97,13 +116,17 @@ def walking(project: Project, table: Table, what: str, hint: str) -> Iterator["W
 
 @dataclass(frozen=True)
 class Walk:
-    """A walk from rows of `table` down. `found`: numbers of the rows met so far, by table."""
+    """A walk from rows of `table` down. `found`: numbers of the rows met so far, by table.
+
+    `searched`: by large table, the number of each known row, by its file and its number there.
+    """
 
     project: Project
     session: Session
     table: Table
     found: dict[At, set[int]] = field(default_factory=dict)
     known: dict[At, NumberedRows] = field(default_factory=dict)
+    searched: dict[At, dict[tuple[str, int], int]] = field(default_factory=dict)
 
     def parts(self, at: At, rows: pa.Table) -> Iterator[TracedRows]:
         """Yield what the rows come from, views before their inputs."""
@@ -111,7 +134,7 @@ class Walk:
         self._trace(self.nodes.get(at[0]), at[1], first)
         for name in (n for n in self._order if n != at[0]):
             for found in sorted(a for a in self.found if a[0] == name):
-                some = self.read(found).some(self.found[found])
+                some = self.known[found].some(self.found[found])
                 if some.rows.num_rows:
                     node = self.nodes.get(name)
                     why = node.operator.untraced if node else ""
@@ -151,11 +174,11 @@ class Walk:
         operator, of = node.operator, rows.frame(self.session).drop(NTH)
         places = {name: (name, pins[name].version) for name in operator.inputs}
         places |= {name: self.reference(name, references) for name in operator.references}
+        keys = of.select(*names(operator.group)).distinct() if operator.group else of
         frames = {
-            name: self.read(at).frame(self.session, operator.columns(name))
+            name: self._near(operator, name, at, rows).frame(self.session, operator.columns(name))
             for name, at in places.items()
         }
-        keys = of.select(*names(operator.group)).distinct() if operator.group else of
         prepared = {
             name: within(operator.prepare(name, frames[name]), keys, operator.group)
             for name in operator.inputs
@@ -168,6 +191,31 @@ class Walk:
         for name, found in prepared.items():
             numbers = to_arrow(found.select(NTH))[NTH]
             yield places[name], set(pc.unique(numbers).to_pylist())
+
+    def _near(self, operator: Operator, name: str, at: At, of: NumberedRows) -> NumberedRows:
+        """Return rows of an input or a reference, with all those that some rows come from."""
+        limits, columns = self.context.limits, operator.map_to_origin(name)
+        if at[1] < 0 or self._size(at) <= limits.collected_bytes or name not in operator.inputs:
+            return self.read(at)
+        wanted = [{column: of.rows[own] for column, own in one.items()} for one in columns]
+        searched = SearchedVersion(self._uri(name), at[1], limits)
+        pages = searched.pages(wanted, limits.handed_rows) if wanted else None
+        if pages is None:
+            return self._read_stored(*at)
+        self._note(at, pages)
+        return self.known[at]
+
+    def _note(self, at: At, pages: Mapping[str, pa.Table]) -> None:
+        """Number the rows of a large table that are not known yet."""
+        uri, numbers = self._uri(at[0]), self.searched.setdefault(at, {})
+        stored = arrow_schema(uri, at[1])
+        new = [self.known[at].rows] if at in self.known else [stored.empty_table()]
+        for path, page in pages.items():
+            nth = [(path, number) for number in page[ROW].to_pylist()]
+            is_new = [one not in numbers for one in nth]
+            numbers |= {one: len(numbers) + i for i, one in enumerate(compress(nth, is_new))}
+            new.append(as_stored(page.filter(pa.array(is_new, pa.bool_())), stored))
+        self.known[at] = NumberedRows(plain(pa.concat_tables(new)), types_of(uri, at[1]))
 
     def _by_references(
         self, node: Node, version: int, position: Position, rows: NumberedRows
@@ -233,20 +281,24 @@ class Walk:
         return rows.where(CURRENT) if has_history else rows
 
     def read(self, at: At) -> NumberedRows:
-        if at not in self.known:
+        """Return all rows of a table. Raises UnsupportedLocally for a large one."""
+        if at not in self.known or at in self.searched:
             self.known[at] = self._read_stored(*at)
         return self.known[at]
 
     def _read_stored(self, name: str, version: int) -> NumberedRows:
         uri = self._uri(name)
-        if not is_readable(uri, version):
-            raise HistoryLost(
-                f"version {version} of {name} can't be read any more", hint=self._hint
-            )
-        size, most = table_size(uri, version).bytes, self.context.limits.collected_bytes
+        size, most = self._size((name, version)), self.context.limits.collected_bytes
         if size > most:
             raise UnsupportedLocally(f"{name} has {size:,} bytes, more than the limit of {most:,}")
         return NumberedRows(read_rows(uri, version), types_of(uri, version))
+
+    def _size(self, at: At) -> int:
+        """Return the bytes of a version, which must be readable."""
+        uri = self._uri(at[0])
+        if not is_readable(uri, at[1]):
+            raise HistoryLost(f"version {at[1]} of {at[0]} can't be read any more", hint=self._hint)
+        return table_size(uri, at[1]).bytes
 
     def _uri(self, name: str) -> str:
         return self.context.lake.uri(name)
