@@ -10,6 +10,7 @@ scheduler whether a retry can help.
     │   ├── IntervalError    2  bounds that the schedule's grid does not have
     │   ├── UnknownTable     2  a name that no table of the project has
     │   ├── NoSuchRow        2  a row of which a server can explain nothing
+    │   ├── TooManyChanges   2  a version with more changes than a server puts in order
     │   ├── UnreadableFile   2  a file of which `init` can read nothing
     │   └── NotBuilt         2  a table that no run has built yet
     ├── MissingDependency    2  Java, jars or a driver that this machine lacks
