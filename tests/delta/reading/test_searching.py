@@ -29,6 +29,13 @@ from sluice.delta.reading.searched_version import SearchedVersion
 from sluice.limits import Limits
 
 
+@pytest.fixture(autouse=True)
+def are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files are searched by polars as if they were many, unless it can't, and never indexed."""
+    monkeypatch.setattr(searching, "WORTH_BYTES", -1)
+    monkeypatch.setattr(searching.TableIndex, "is_due", lambda *given: False)
+
+
 @pytest.fixture(params=["polars", "arrow", "arrow, group by group"])
 def by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Who searches."""

@@ -1,7 +1,7 @@
 """Rows of a table's files that have some of the wanted values.
 
 Files with an index are looked up. Others are scanned: by polars, which is imported only then, or by
-Arrow.
+Arrow if they are few or in a store.
 """
 
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
@@ -24,7 +24,8 @@ from sluice.delta.reading.found import ROW, File, gather
 from sluice.delta.reading.row_index import Codes, TableIndex, Unusable, codes_of
 from sluice.delta.reading.wanted import Sought, Span, WantedValues, are_among
 
-WORTH_BYTES, AT_ONCE_BYTES = 8_000_000, 256_000_000  # of files that one search indexes
+WORTH_BYTES = 8_000_000  # of files, of which more are indexed, or searched by polars
+AT_ONCE_BYTES = 256_000_000  # of files that one search indexes
 FEW = 8  # one of so many rows of a file is looked up; of more, the file is searched
 
 
@@ -65,8 +66,8 @@ class FileSearch:
     ) -> Iterator[tuple[File, pa.Table]]:
         """Yield the wanted rows of each file, and those that it has lost."""
         sought = Sought(self.stored, self.wanted, columns, self.most, self.span)
-        folder = local_path(self.uri)
-        if folder is None or not (self.by_polars and has_polars()):
+        folder, are_few = local_path(self.uri), sum(file.bytes for file in files) <= WORTH_BYTES
+        if folder is None or are_few or not (self.by_polars and has_polars()):
             return ArrowSearch(table_files(self.uri), sought).scan(files)
         from sluice.delta.reading.by_polars import scan  # imports polars, which takes a moment
 
