@@ -1,12 +1,15 @@
 """Changes over HTTP: pages and events that miss and repeat nothing, whenever the reader leaves."""
 
 import asyncio
+import gc
 import json
+import math
 import threading
 import time
 from collections.abc import Iterator
-from itertools import chain
+from itertools import chain, cycle
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -139,6 +142,29 @@ def test_a_version_that_can_not_be_put_in_order_names_the_next_step(
     version = visit().get("/v1/tables/sums/at?version=0").json()["version"] + 1
     assert f"`/v1/tables/sums/rows?version={version}`" in hint
     assert f"from_version={version + 1}" in hint
+
+
+@pytest.mark.usefixtures("large")
+@pytest.mark.parametrize(
+    ("status", "name", "value"),
+    [
+        (413, "KEYS", 9),
+        (408, "time", SimpleNamespace(monotonic=cycle([0, math.inf]).__next__)),
+    ],
+)
+def test_a_refused_read_of_a_large_version_keeps_no_changes(
+    visit: Visitor, monkeypatch: pytest.MonkeyPatch, status: int, name: str, value: Any
+) -> None:
+    monkeypatch.setattr(changelog, name, value)
+    client, kept = visit(), set[int]()
+    gc.disable()
+    try:
+        for _ in range(12):
+            assert client.get("/v1/tables/sums/changes").status_code == status
+            kept.add(pa.total_allocated_bytes())
+    finally:
+        gc.enable()
+    assert len(kept) <= 4  # a thread may still be about to let its last read go
 
 
 def test_a_page_without_rows_skips_none(visit: Visitor) -> None:

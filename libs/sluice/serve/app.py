@@ -233,6 +233,7 @@ class Server:
             return await answered
         finally:
             limit.cancel()
+            del answered, late  # their traces hold this frame, and all that the read had
 
     def _wait_no_more(self) -> None:
         self._waiting -= 1

@@ -29,9 +29,11 @@ class Readers:
         answered: asyncio.Future[T] = loop.create_future()
 
         def end(found: Any, wrong: Exception | None) -> None:
+            nonlocal answered
             self._busy -= 1
             ended()
             hand_over(answered, found, wrong)
+            del answered
 
         def work() -> None:
             found, wrong = None, None
@@ -43,6 +45,7 @@ class Readers:
                 wrong = SystemError(repr(error))
             with suppress(RuntimeError):  # of a loop that has ended: nobody waits any more
                 loop.call_soon_threadsafe(end, found, wrong)
+            del wrong  # its trace holds this frame, and all that the read had
 
         self._busy += 1
         if self._started < min(self._busy, self._most):
