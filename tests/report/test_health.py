@@ -3,6 +3,7 @@
 import datetime as dt
 from pathlib import Path
 
+import pytest
 from tests.report import lake
 
 from sluice.declare.project import Project
@@ -11,6 +12,7 @@ from sluice.delta.places.lake_layout import layout
 from sluice.gate.counting import batch_counts
 from sluice.gate.counting.counts import RowCounts
 from sluice.gate.outcomes import history
+from sluice.gate.outcomes.anomalies import warnings
 from sluice.gate.outcomes.results import Verdict, row_outcome
 from sluice.gate.rules.suite import build_suite
 from sluice.report.health import Health, health
@@ -51,6 +53,23 @@ def test_the_newest_check_shows_the_health(tmp_path: Path) -> None:
     mended = health(project, tables)["shop.sales"]
     assert str(mended) == "1 of 1 met, unusual"
     assert mended.met[0].startswith("warn: price is at least 0: ")
+
+
+@pytest.mark.parametrize("content", [b"{gar", b'{"a":1}', b"\xff\xfe", b"null"])
+def test_damaged_counts_are_named_until_the_next_batch_replaces_them(
+    tmp_path: Path, content: bytes
+) -> None:
+    project = lake.declare(tmp_path, RULE)
+    file = Path(layout(project).counts_uri, "shop.sales.json")
+    file.parent.mkdir(parents=True)
+    file.write_bytes(content)
+    found = health(project, project.graph.tables.values())
+    (said,) = found["shop.sales"].unusual
+    assert said.startswith("__quality/facts/shop.sales.json can't be read: delete it")
+    assert found["shop.totals"] == Health()
+    verdict = Verdict("shop.sales", 3, 3, (), batch_counts.BatchCounts(3))
+    warnings(layout(project), verdict, run="r", batch=1, checked_at=NOW)
+    assert health(project, project.graph.tables.values())["shop.sales"] == Health()
 
 
 def test_the_report_of_a_lake_looks_at_whole_tables_and_has_data_docs_if_wanted(

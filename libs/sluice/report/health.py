@@ -14,7 +14,7 @@ from sluice.declare.table import Table
 from sluice.delta.notes.failures import Failure
 from sluice.delta.places.folders import replace_file
 from sluice.delta.places.lake_layout import DamagedLog, MissingFiles, layout
-from sluice.gate.counting import batch_counts
+from sluice.gate.counting.batch_counts import last_unusual
 from sluice.gate.outcomes.history import TABLE as RESULTS
 from sluice.gate.outcomes.history import by_table, newest
 from sluice.language.names import Row
@@ -79,10 +79,7 @@ def _health(project: Project, table: Table, rows: Sequence[Row]) -> Health:
         )
         for is_met in (True, False)
     )
-    unusual: tuple[str, ...] = ()
-    if table.is_delivered:
-        kept = batch_counts.read_counts(layout(project), table.id)
-        unusual = batch_counts.newest(kept).unusual if kept else ()
+    unusual = last_unusual(layout(project), table.id) if table.is_delivered else ()
     found = tuple(says(what.removeprefix(f"{table.id}: ")) for what in unusual)
     return Health(met, unmet, found, rows[0]["checked_at"] if rows else None)
 

@@ -51,9 +51,22 @@ class KeptCounts:
 
 
 def read_counts(lake: LakeLayout, table_id: str) -> list[KeptCounts]:
-    """Return the kept batches of a table, oldest first; none if there are none."""
-    rows = json.loads(_files(lake).read(table_id) or b"[]")
-    return sorted(map(_read_row, rows), key=lambda kept: kept.moment)
+    """Return the kept batches of a table, oldest first; none if its file is damaged."""
+    try:
+        rows = json.loads(_files(lake).read(table_id) or b"[]")
+        return sorted(map(_read_row, rows), key=lambda kept: kept.moment)
+    except (ValueError, TypeError, KeyError):
+        return []
+
+
+def last_unusual(lake: LakeLayout, table_id: str) -> tuple[str, ...]:
+    """Return what was unusual in the batch checked last; else name a damaged file of counts."""
+    if kept := read_counts(lake, table_id):
+        return newest(kept).unusual
+    if _files(lake).read(table_id) is None:
+        return ()
+    folder = "/".join(lake.counts_uri.split("/")[-2:])
+    return (f"{folder}/{table_id}.json can't be read: delete it, or the next batch replaces it",)
 
 
 def newest(kept: Sequence[KeptCounts]) -> KeptCounts:
