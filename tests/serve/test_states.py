@@ -3,17 +3,20 @@
 import json
 import shutil
 from html import unescape
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 from deltalake import write_deltalake
+from psutil import Process
 from starlette.testclient import TestClient
 from tests.serve.conftest import SCHEMA, Visitor, deliver, event
 from tests.support.landed import Landed, folder_of
 
 from sluice.cli.main import main
 from sluice.delta.places.lake_layout import layout
+from sluice.operate.lineage import why
 from sluice.report.publish import publish
 from sluice.serve import app
 
@@ -124,6 +127,23 @@ def test_why_shows_no_rows_of_other_pipelines(copy: Landed, visit: Visitor) -> N
     assert not any(part.get("deliveries") for part in own["from"])
     assert own["reads"] == []
     assert own["after"] == every["after"]
+
+
+def test_an_explanation_gives_back_the_memory_that_it_took(
+    visit: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, path, taken = visit(), "/v1/tables/sums/why?key=1&key=x", 200_000_000
+
+    def trace(*_: Any) -> list[Any]:
+        rows = [pa.array([b"x" * 1_000_000]) for _ in range(taken // 1_000_000)]
+        assert pa.total_allocated_bytes() > taken
+        return rows[:0]
+
+    assert client.get(path).status_code == 200
+    monkeypatch.setattr(why, "sources_of", trace)
+    before = Process().memory_info().rss
+    assert client.get(path).status_code == 200
+    assert Process().memory_info().rss - before < taken // 4
 
 
 def test_a_changed_configuration_is_served(

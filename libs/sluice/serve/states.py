@@ -6,11 +6,14 @@ inputs of tables that it sees.
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
 from http import HTTPStatus
 from pathlib import PurePath
 from threading import Lock
 from typing import Any
+
+import pyarrow as pa
 
 from sluice.declare.table import Table
 from sluice.delta.places.inventory import leftovers, undeclared_tables
@@ -28,7 +31,17 @@ SHOWN = 5  # rows of each table that a row comes from
 MOST = 1_000
 NO_ROW = "NoSuchRow"  # type of a refusal to explain
 HIDDEN = "rows of this table are not shown: this token may not see its pipeline"
-_session = Lock()  # plans and explanations share one session of the interpreter
+_lock = Lock()
+
+
+@contextmanager
+def _session() -> Iterator[None]:
+    """Let one plan or explanation use the session of the interpreter; give its memory back."""
+    with _lock:
+        try:
+            yield
+        finally:
+            pa.default_memory_pool().release_unused()
 
 
 def tables(asked: Question) -> Answer:
@@ -105,7 +118,7 @@ def plan(asked: Question) -> Answer:
     from sluice.operate.explain import explain_all
 
     chosen = [asked.graph.table(asked.get("table"))] if asked.get("table") else None
-    with _session:
+    with _session():
         steps, _ = explain_all(asked.lake.project, chosen or list(asked.graph.tables.values()))
     return Answer(to_json({"steps": asked.hide([asdict(step) for step in steps])}))
 
@@ -142,7 +155,7 @@ def why(asked: Question) -> Answer:
         message = f"{asked.address} never had such a row"
         raise Refused(HTTPStatus.NOT_FOUND, message, _besides(asked, "why-not"), type_=NO_ROW)
     most = min(asked.get("rows", SHOWN), MOST)
-    with _session:
+    with _session():
         walks = most and found.after is not None
         said = row_record(found, sources_of(changelog, row) if walks else [], most)
     reads = [read for read in said["reads"] if asked.sees(read["source"])]
@@ -167,7 +180,7 @@ def why_not(asked: Question) -> Answer:
     from sluice.operate.lineage.records import reason_record
     from sluice.operate.lineage.why_not import reasons_of
 
-    with _session:
+    with _session():
         changelog = Changelog.open(asked.lake, asked.address, asked.get("version"))
         found = reasons_of(changelog, _given(asked))
         if found is None:
