@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -177,6 +178,19 @@ def test_a_signal_ends_the_server_during_a_slow_read_and_under_a_stream(
         assert stream.read().endswith(b"\n\n")
         assert server.wait(timeout=20) == code
         assert "Traceback" not in server.stderr.read()
+
+
+def test_a_second_signal_leaves_no_trace(shop: Landed) -> None:
+    with process(shop.folder) as (port, server):
+        following = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+        following.request("GET", "/v1/tables/best/changes?format=events")
+        assert following.getresponse().readline().startswith(b"id: ")
+        server.send_signal(signal.SIGINT)
+        time.sleep(0.1)  # or the kernel makes one of both
+        server.send_signal(signal.SIGINT)
+        assert server.wait(timeout=20) == 130
+        assert server.stderr
+        assert server.stderr.read().strip() in ("", "stopped")
 
 
 def test_the_command_refuses_other_machines_without_a_token(shop: Landed) -> None:

@@ -21,6 +21,7 @@ from http import HTTPStatus
 from pathlib import Path
 from socket import AF_INET, AF_INET6, IPPROTO_TCP, TCP_NODELAY, create_server, socket
 from threading import Lock
+from types import FrameType
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, unquote_plus
 
@@ -462,6 +463,11 @@ class Listener(uvicorn.Server):
     def answer(self) -> None:
         """Answer requests until a signal ends the process."""
         self.run([self._listening])
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Begin to end, which takes a few seconds at most; further signals change nothing."""
+        if not self.should_exit:
+            super().handle_exit(sig, frame)
 
     async def shutdown(self, sockets: list[socket] | None = None) -> None:
         self.of.is_ending = True
