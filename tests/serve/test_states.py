@@ -109,6 +109,20 @@ def test_freshness_is_that_of_the_oldest_change(copy: Landed, visit: Visitor) ->
     assert found["freshness"]["behind_since"] > found["freshness"]["last_batch_at"]
 
 
+def test_a_table_whose_rows_no_key_names_shows_none(copy: Landed, visit: Visitor) -> None:
+    both = copy.folder / "config" / "pipelines" / "both.yaml"
+    both.write_text(
+        "pipeline: both\nschedule: assets\nviews:\n  both:\n    kind: sql\n    sql: >-\n"
+        "      SELECT e.id, p.name FROM shop.events e JOIN shop.products p ON e.id = p.product_id\n"
+    )
+    copy.project = copy.loaded()
+    copy.advance("both")
+    client = visit(of=copy)
+    keys = {one["table"]: one["key"] for one in client.get("/v1/tables").json()["tables"]}
+    assert (keys["both.both"], keys["shop.sums"]) == ([], ["user", "what"])
+    assert client.get("/v1/tables/both/rows?key=7").status_code == 400
+
+
 def test_why_shows_no_rows_of_other_pipelines(copy: Landed, visit: Visitor) -> None:
     news = copy.folder / "config" / "pipelines" / "news.yaml"
     news.write_text(

@@ -68,12 +68,13 @@ def table(asked: Question) -> Answer:
 
 
 def _describe(asked: Question, found: Table, stands: TableStatus | None) -> dict[str, Any]:
+    is_keyed = not any(name.startswith(RESERVED_PREFIX) for name in found.named_key)
     return {
         "table": found.id,
         "pipeline": found.pipeline,
         "kind": found.declared_kind,
         "description": found.description,
-        "key": [name for name in found.named_key if not name.startswith(RESERVED_PREFIX)],
+        "key": list(found.named_key) if is_keyed else [],  # or rows differ in hidden columns
         "columns": {name: type_.replace(", ", ",") for name, type_ in found.columns.items()},
         "version": stands.version if stands else None,
         "rows": stands.rows if stands else None,
