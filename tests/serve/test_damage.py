@@ -76,6 +76,17 @@ def test_a_damaged_table_hides_no_other(
         assert str(copy.folder) not in refused.text
 
 
+def test_a_table_that_lost_its_only_file_names_the_repair_of_every_read(
+    visit: Visitor, copy: Landed
+) -> None:
+    lose_files(copy, "products")
+    for what in ("rows", "changes", "why?key=1", "why-not?key=99"):
+        refused = visit(of=copy).get(f"/v1/tables/products/{what}")
+        assert refused.status_code == 500
+        assert "of shop.products has lost a data file: " in refused.json()["error"]["message"]
+        assert "run `sluice rebuild shop.products`" in refused.json()["error"]["hint"]
+
+
 def test_a_damaged_commit_behind_a_checkpoint_stops_its_table_alone(
     visit: Visitor, copy: Landed
 ) -> None:

@@ -21,6 +21,7 @@ from deltalake.exceptions import DeltaError
 from sluice.declare.registry import kind, kinds
 from sluice.declare.table import Table
 from sluice.delta.log.opened import CommitCache, commit_of
+from sluice.delta.places.lake_layout import MissingFiles
 from sluice.delta.reading.live import stream_feed
 from sluice.errors import HistoryLost, UsageError
 from sluice.language.names import CHANGE_TYPE, COMES, COMMIT_VERSION, MARK
@@ -246,6 +247,8 @@ class Changelog:
                     hint=f"it has one from version {first} on: ask for --from-version {first}",
                 ) from None
             is_deleted = "not found" in str(error)
+            if is_deleted and isinstance(lost := self.snapshot.report_expired(), MissingFiles):
+                raise lost from None
             why = "their files are deleted" if is_deleted else f"{error}"
             raise self._lost(
                 f"the changes of version {version} can't be read: {why}",

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from sluice.delta.log.position import Position
+from sluice.delta.places.lake_layout import MissingFiles
 from sluice.errors import HistoryLost
 from sluice.language.names import CHANGE_TYPE, GOES, Row, declared_id
 from sluice.read.changelog import Changelog
@@ -64,6 +65,8 @@ def origin(changelog: Changelog, row: KeyRange, when: str | None = None) -> Orig
         oldest = commit.version
         try:
             before, after = _at(changelog, commit, row)
+        except MissingFiles:
+            raise
         except HistoryLost as lost:
             raise HistoryLost(lost.message, hint=hint) from None
         if when is None or before is None or after is None:

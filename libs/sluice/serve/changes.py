@@ -19,7 +19,7 @@ from threading import Lock
 import pyarrow as pa
 
 from sluice.delta.log.opened import newest_version
-from sluice.errors import HistoryLost, SluiceError
+from sluice.errors import SluiceError
 from sluice.read.changelog import Changelog
 from sluice.read.ordered.rows import Rows
 from sluice.read.stored.commits import Commit
@@ -187,8 +187,6 @@ def changes(asked: Question) -> Answer:
         if not found:
             busy = refuse_many("another version of many changes is being read")
             raise (busy if isinstance(error, Busy) else took_long(asked.limits)) from None
-    except HistoryLost as error:
-        raise Refused.of(HTTPStatus.GONE, error) from None
     version = changelog.snapshot.version
     cursor = str(place) if place and place.version >= 0 else None
     return Page(asked.address, version, schema, tuple(found), cursor).answer(asked.format)

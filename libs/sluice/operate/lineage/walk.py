@@ -52,6 +52,7 @@ from sluice.interpreter.local_session import Session, interpreting
 from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.language.names import BATCH
 from sluice.read.stored.commits import back_from
+from sluice.read.stored.snapshot import Snapshot
 
 At = tuple[str, int]  # a table and a version
 
@@ -291,7 +292,10 @@ class Walk:
         size, most = self._size((name, version)), self.context.limits.collected_bytes
         if size > most:
             raise UnsupportedLocally(f"{name} has {size:,} bytes, more than the limit of {most:,}")
-        return NumberedRows(read_rows(uri, version), types_of(uri, version))
+        try:
+            return NumberedRows(read_rows(uri, version), types_of(uri, version))
+        except FileNotFoundError:
+            raise Snapshot.open(name, uri, version).report_expired() from None
 
     def _size(self, at: At) -> int:
         """Return the bytes of a version, which must be readable."""

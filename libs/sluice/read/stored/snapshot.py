@@ -300,7 +300,7 @@ class Snapshot:
         try:
             opened = footer(self.uri, file.path)
         except FileNotFoundError:
-            raise self._report_expired() from None
+            raise self.report_expired() from None
         rows, starts = row_counts(self.uri, file.path)
 
         def places_of(column: str) -> Sequence[tuple[Place, Place]]:
@@ -343,7 +343,7 @@ class Snapshot:
                 found = row_groups(self.uri, file.path, [g.index for g in groups], stored)
                 known = dict(zip(found.column_names, found.columns, strict=True))
         except FileNotFoundError:
-            raise self._report_expired() from None
+            raise self.report_expired() from None
         rows = sum(group.rows for group in groups)
         columns = [_column(known.get(field.name), file, rows, field) for field in fields]
         return pa.Table.from_arrays(columns, schema=pa.schema(fields))
@@ -433,7 +433,8 @@ class Snapshot:
         found = filesystem(self.uri).get_file_info(paths)
         return [p for p, f in zip(paths, found, strict=True) if f.type is FileType.NotFound]
 
-    def _report_expired(self) -> SluiceError:
+    def report_expired(self) -> SluiceError:
+        """Return the error for a file that is not there: MissingFiles of the newest version."""
         if self.version == newest_version(self.uri) and (paths := self.missing()):
             return MissingFiles(self.uri, self.version, paths)
         return SnapshotExpired(
