@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pyarrow as pa
 import pytest
@@ -51,8 +52,9 @@ def process(
         try:
             assert server.stderr
             line = server.stderr.readline()
-            assert line.startswith("http://127.0.0.1:"), line + server.stderr.read()
-            yield int(line.split(":")[2].partition("/")[0]), server
+            address = urlsplit(line.strip())
+            assert address.port, line + server.stderr.read()
+            yield address.port, server
         finally:
             server.kill()
 
@@ -191,6 +193,13 @@ def test_a_second_signal_leaves_no_trace(shop: Landed) -> None:
         assert server.wait(timeout=20) == 130
         assert server.stderr
         assert server.stderr.read().strip() in ("", "stopped")
+
+
+def test_the_address_of_a_server_can_be_opened(shop: Landed) -> None:
+    with process(shop.folder, "--host", "::1") as (port, _):
+        connection = http.client.HTTPConnection("::1", port, timeout=20)
+        connection.request("GET", "/healthz")
+        assert connection.getresponse().status == 200
 
 
 def test_the_command_refuses_other_machines_without_a_token(shop: Landed) -> None:

@@ -76,5 +76,6 @@ def serve(
     }
     listener = Listener(server, host=host, port=port, timeout_graceful_shutdown=3, **log)
     port = listener.bind()  # so that who reads the line below is answered
-    click.echo(f"http://{host}:{port}/v1/docs", err=True)
+    named = f"[{host}]" if ":" in host else host
+    click.echo(f"http://{named}:{port}/v1/docs", err=True)
     listener.answer()

@@ -10,11 +10,13 @@ import os
 import re
 from base64 import b64decode
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from http import HTTPStatus
 from ipaddress import ip_address
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from sluice.errors import UsageError
 from sluice.serve.answers import Refused
@@ -87,10 +89,10 @@ class Access:
     def admit(self, headers: Mapping[str, str]) -> Token:
         """Return the token of a request. Raises Refused without a valid one."""
         if not self.tokens:
-            named = headers.get("host", "").rpartition(":")[0] or headers.get("host", "")
-            if not _is_loopback(named.strip("[]")):
+            if not _names_loopback(headers.get("host", "")):
                 why = "this server answers only requests to localhost"
-                raise Refused(HTTPStatus.MISDIRECTED_REQUEST, why)
+                hint = "name it `localhost` and its port; with tokens, it answers to other names"
+                raise Refused(HTTPStatus.MISDIRECTED_REQUEST, why, hint)
             return EVERYTHING
         given, admitted = _digest(_token(headers.get("authorization", ""))), None
         for token in self.tokens:  # all of them, so the time shows nothing
@@ -114,6 +116,12 @@ def _token(header: str) -> str:
         return b64decode(rest, validate=True).decode().partition(":")[2]
     except ValueError:
         return ""
+
+
+def _names_loopback(header: str) -> bool:
+    with suppress(ValueError):
+        return _is_loopback((urlsplit(f"//{header}").hostname or "").removesuffix("."))
+    return False
 
 
 def _is_loopback(host: str) -> bool:
