@@ -92,6 +92,7 @@ MISTAKES: dict[str, Callable[[Any], Any]] = {
     "ranking of a kind": lambda lake: lake.ranking("sums"),
     "window of a kind": lambda lake: lake.window("sums"),
     "not a partition": lambda lake: lake.ranking("best").top({"what": "x"}),
+    "a partition's type": lambda lake: lake.top("best", {"user": "2"}),
     "no time": lambda lake: lake.window("visits").fetch_one(1, None),
     "argument": lambda lake: lake.window("visits").fetch(nope=1),
     "future": lambda lake: lake.at("2999-01-01").table("events"),

@@ -28,7 +28,7 @@ from sluice.errors import ConfigError, HistoryLost, Retryable, SluiceError, Usag
 from sluice.language.interval import parse_time
 from sluice.language.names import RESERVED_PREFIX, Row
 from sluice.read.conditions.key_order import Key, KeyColumns
-from sluice.read.conditions.values import check_columns, type_name, values_of_columns
+from sluice.read.conditions.values import check, check_columns, type_name, values_of_columns
 from sluice.read.ordered.rows import Rows, check_limit
 from sluice.read.stored.scan import Touched
 from sluice.read.stored.snapshot import NotBuilt, SnapshotExpired
@@ -109,6 +109,8 @@ class Remote:
         table, _ = self.page(f"{_path(name)}/top", [*pairs, *pinned])
         shape = json.loads(table.schema.metadata[b"sluice"])
         names, rank = shape["partition"], shape["rank"]
+        for column, value in partition.items():
+            check(value, table.schema.field(column).type, column)
         found: dict[Any, Any] = {}
         rows = Rows(iter([table]), table.schema.remove_metadata(), 0, Touched())
         for key, ranked in groupby(rows, lambda row: values_of_columns(row, names)):
