@@ -7,6 +7,7 @@ import math
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import chain, cycle
 from pathlib import Path
 from types import SimpleNamespace
@@ -112,6 +113,19 @@ def test_large_versions_are_read_in_parts(shop: Landed, visit: Visitor, columns:
 
 
 @pytest.mark.usefixtures("large")
+def test_a_place_behind_a_versions_last_change_reads_none(shop: Landed, visit: Visitor) -> None:
+    feed = Changelog.open(sluice.open(shop.folder / "config"), "best").ordered(1, 0)
+    first, *others = feed.read()
+    parts = iter([first, *others])
+    assert replace(feed, read=lambda: parts).rows(feed.count + 9, 5).num_rows == first.num_rows == 0
+    assert list(parts) == others
+    end = visit().get(PATH, params={"from_version": 2, "limit": 0}).json()["cursor"]
+    pages = [visit().get(PATH, params={"cursor": c}).json() for c in (end, f"{end}.9999")]
+    assert pages[0] == pages[1]
+    assert pages[0]["rows"]
+
+
+@pytest.mark.usefixtures("large")
 def test_a_stream_waits_for_another_read_of_a_large_version_without_a_thread(shop: Landed) -> None:
     stream = stream_of(shop, "best")
     with changes._large:
@@ -129,6 +143,7 @@ def test_a_page_that_can_not_be_read_in_time_is_refused(shop: Landed) -> None:
     with pytest.raises(Refused, match="took longer") as refused:
         changes.changes(late)
     assert refused.value.status == 408
+    assert refused.value.hint.startswith("ask for fewer rows or columns")
 
 
 @pytest.mark.usefixtures("large")

@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import takewhile
+from itertools import islice, takewhile
 from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
@@ -314,7 +314,9 @@ class OrderedFeed:
         """Return so many changes from a place on, or fewer at the end; with a mark of new rows."""
         order, part = KeyOrder(tuple(self.keys.column_names)), self.keys.slice(begin, count)
         found, before = self.read(), 0
-        if 0 < part.num_rows < self.count:
+        if not part.num_rows:
+            found = islice(found, 1)  # for the columns
+        elif part.num_rows < self.count:
             ends = (part.slice(n, 1).to_pylist()[0] for n in (0, part.num_rows - 1))
             first, last = (places(tuple(row.values())) for row in ends)
             found = map(KeyRange(order.columns, first, last).rows, found)

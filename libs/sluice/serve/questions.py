@@ -311,7 +311,7 @@ def refuse_many(what: str) -> Refused:
 def took_long(limits: Limits) -> Refused:
     """Return the error for a request whose time is over."""
     what = f"the request took longer than {limits.seconds:g} s"
-    hint = "narrow its key, range, condition or columns, or ask for fewer rows"
+    hint = "ask for fewer rows or columns, or narrow the key, range or condition if it has one"
     return Refused(HTTPStatus.REQUEST_TIMEOUT, what, hint)
 
 
