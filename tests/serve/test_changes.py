@@ -251,6 +251,16 @@ def test_a_place_of_another_table_is_refused(shop: Landed, after: str) -> None:
         next(stream_of(shop, "best", after))
 
 
+@pytest.mark.parametrize("number", ["", ".5"])
+def test_a_place_behind_the_last_wanted_version_is_refused(visit: Visitor, number: str) -> None:
+    end = visit().get(PATH, params={"from_version": 3, "limit": 0}).json()["cursor"]
+    assert end.endswith(".2")
+    refused = visit().get(PATH, params={"cursor": f"{end}{number}", "to_version": 1})
+    assert refused.status_code == 400
+    assert refused.json()["error"]["message"] == "the cursor is behind version 1"
+    assert visit().get(PATH, params={"cursor": f"{end}{number}", "to_version": 2}).json()["cursor"]
+
+
 def test_a_lost_past_is_gone(shop: Landed, visit: Visitor) -> None:
     log = Path(shop.uri("unranked"), "_delta_log")
     log.joinpath(f"{0:020}.json").unlink()

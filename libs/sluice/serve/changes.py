@@ -171,6 +171,9 @@ def changes(asked: Question) -> Answer:
     followed = Followed.of(asked)
     changelog = Changelog.open(asked.lake, asked.address, asked.get("to_version"))
     begin, schema = followed.begin(asked.get("cursor")), changelog.schema(asked.columns)
+    last = asked.get("to_version")
+    if asked.get("cursor") and begin and last is not None and begin.version > last:
+        raise refuse(f"the cursor is behind version {last}", "ask for a later to_version, or none")
     found, room = list[pa.RecordBatch](), Room(asked.limit, min(asked.bytes, PAGE), asked.until)
     parts, place = followed.parts(changelog, begin, room) if asked.limit else (), begin
     try:
