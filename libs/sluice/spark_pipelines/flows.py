@@ -162,7 +162,8 @@ class FlowReader(Tables):
             else:
                 rows = self.text_rows(plans, text)
             known = frozenset(aliases)
-            return replace(rows, columns=tuple(replace(c, aliases=known) for c in rows.columns))
+            columns = tuple(replace(c, aliases=known) for c in rows.columns)
+            return replace(rows, columns=columns, hidden=(), keys=())
         return plans.from_table(table, self.tables.columns(table), aliases)
 
     def _find(

@@ -5,6 +5,7 @@ relation adds to as far as one SELECT can say it; else they become a subquery.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import count, repeat
@@ -18,7 +19,7 @@ from sqlglot import exp
 
 from sluice.interpreter.expressions.expression_tree import split_name
 from sluice.interpreter.expressions.from_protocol import schema_of, type_of
-from sluice.language.syntax import Tree, Verbatim, render
+from sluice.language.syntax import Tree, Verbatim, parse_as, render
 from sluice.spark_pipelines.expressions import (
     Expressions,
     NotTranslated,
@@ -40,6 +41,7 @@ class Plans:
 
     tables: "Tables"
     numbers: Iterator[int] = field(default_factory=lambda: count(1))
+    shown: dict[int, list[str]] = field(default_factory=dict)  # the columns of each plan
 
     def rows(self, relation: Any) -> Rows:
         """Return a relation's rows. Raises NotTranslated for what no query says."""
@@ -50,6 +52,7 @@ class Plans:
         found = reader(self, getattr(relation, kind))
         if not relation.HasField("common"):
             return found
+        self.shown[relation.common.plan_id] = [column.name for column in found.columns]
         plan = frozenset([relation.common.plan_id])
         columns = (replace(column, plans=column.plans | plan) for column in found.columns)
         return replace(found, columns=tuple(columns))
@@ -97,7 +100,7 @@ class Plans:
                 columns += self._shown(rows, expression)
         if any(is_aggregated(column.tree) for column in columns):
             return self._grouped(rows, [], columns)
-        found = replace(rows, source=source, columns=tuple(columns), hidden=rows.columns)
+        found = replace(rows.show(columns), source=source)
         return self.nest(found) if source.args.get("laterals") else found
 
     def _spread(self, source: exp.Select, tree: Tree, names: Sequence[str]) -> list[Column]:
@@ -116,19 +119,22 @@ class Plans:
         if kind == "unresolved_star":
             star = expression.unresolved_star
             of = star.unparsed_target.removesuffix(".*").lower()
-            plan = star.plan_id if star.HasField("plan_id") else None
-            found = [c for c in rows.columns if plan is None or plan in c.plans]
-            ours = [c for c in found if of in c.aliases]
-            yield from self._fields(rows, of) if of and not ours else (ours or found)
+            if star.HasField("plan_id"):
+                names = self.shown.get(star.plan_id, ["*"])
+                yield from (rows.column([name], star.plan_id)[0] for name in names)
+                return
+            ours = [c for c in (*rows.keys, *rows.columns) if of in c.aliases]
+            yield from self._fields(rows, of) if of and not ours else (ours or rows.columns)
             return
         if kind == "expression_string" and expression.expression_string.expression.strip() == "*":
             yield from rows.columns
             return
+        if known := _column_named(rows, expression):
+            yield known
+            return
         tree = Expressions(rows.find).tree(expression)
         tree = tree.this if isinstance(tree, exp.Alias) else tree
-        is_same = kind == "unresolved_attribute" and isinstance(tree, exp.Column)
-        known = next((c for c in rows.columns if c.tree == tree), None) if is_same else None
-        yield known or Column(name_of(expression), tree, is_given=kind == "alias")
+        yield Column(name_of(expression), tree, is_given=kind == "alias")
 
     def _fields(self, rows: Rows, of: str) -> Iterator[Column]:
         """Yield the fields of a column that is a struct."""
@@ -232,32 +238,32 @@ class Plans:
             for alias in plan.aliases
         }
         columns = [made.pop(c.name.lower(), c) for c in rows.columns]
-        return replace(rows, columns=(*columns, *made.values()))
+        return rows.show((*columns, *made.values()))
 
     def drop(self, plan: Any) -> Rows:
         rows = self.rows(plan.input)
         names = {*map(rows.own_name, plan.column_names)}
-        trees = set[str]()
+        dropped = list[Column | None]()
         for expression in plan.columns:
-            try:
-                trees.add(Expressions(rows.find).tree(expression).sql())
-            except NotTranslated:  # Spark ignores a column that is not there
-                continue
-        kept = (
-            c for c in rows.columns if c.name.lower() not in names and c.tree.sql() not in trees
+            with suppress(NotTranslated):  # Spark ignores a column that is not there
+                dropped.append(_column_named(rows, expression))
+        return rows.show(
+            c for c in rows.columns if c.name.lower() not in names and c not in dropped
         )
-        return replace(rows, columns=tuple(kept))
 
     def rename(self, plan: Any) -> Rows:
         rows = self.rows(plan.input)
         renames = [(r.col_name, r.new_col_name) for r in plan.renames]
         every = (*renames, *plan.rename_columns_map.items())
-        names = {rows.own_name(old): new for old, new in every}
-        found = (
-            Column(names[c.name.lower()], c.tree, is_given=True) if c.name.lower() in names else c
-            for c in rows.columns
-        )
-        return replace(rows, columns=tuple(found))
+        found = rows
+        for old, new in every:  # one after another
+            name = found.own_name(old)
+            columns = (
+                Column(new, c.tree, is_given=True) if c.name.lower() == name else c
+                for c in found.columns
+            )
+            found = replace(found, columns=tuple(columns))
+        return rows.show(found.columns)
 
     def rename_all(self, plan: Any) -> Rows:
         rows = self.rows(plan.input)
@@ -265,13 +271,13 @@ class Plans:
             raise NotTranslated(f"toDF with {len(plan.column_names)} names")
         pairs = zip(plan.column_names, rows.columns, strict=True)
         columns = (Column(name, column.tree, is_given=True) for name, column in pairs)
-        return replace(rows, columns=tuple(columns))
+        return rows.show(columns)
 
     def alias_rows(self, plan: Any) -> Rows:
         rows = self.rows(plan.input)
         alias = frozenset([plan.alias.lower()])
         columns = tuple(replace(c, aliases=alias) for c in rows.columns)
-        return replace(rows, columns=columns, hidden=())
+        return replace(rows, columns=columns, hidden=(), keys=())
 
     def drop_nulls(self, plan: Any) -> Rows:
         """Return the rows with so many values, by default all, that are neither null nor NaN."""
@@ -308,8 +314,9 @@ class Plans:
                 continue
             is_value = exp.If(this=_is_value(column.tree, type_), true=column.tree.copy())
             filled = exp.cast(literal(value), type_, dialect=Verbatim)
-            columns.append(replace(column, tree=exp.Case(ifs=[is_value], default=filled)))
-        return replace(rows, columns=tuple(columns))
+            tree = exp.Case(ifs=[is_value], default=filled)
+            columns.append(Column(column.name, tree, is_given=column.is_given))
+        return rows.show(columns)
 
     def read_text_over(self, plan: Any) -> Rows:
         if plan.root.WhichOneof("rel_type") != "sql":
@@ -393,6 +400,23 @@ def _is_of(value: Any, type_: str) -> bool:
         case "boolean":
             return type_.upper() == "BOOLEAN"
     return isinstance(type_of(type_), NumericType) if type_ else True
+
+
+def _column_named(rows: Rows, expression: Any) -> Column | None:
+    """Return the column that an expression only names; else None. Raises NotTranslated."""
+    found = getattr(expression, expression.WhichOneof("expr_type"))
+    match expression.WhichOneof("expr_type"):
+        case "unresolved_attribute":
+            plan = found.plan_id if found.HasField("plan_id") else None
+            column, fields = rows.column(split_name(found.unparsed_identifier), plan)
+        case "expression_string":
+            tree = parse_as(found.expression, None)
+            if not isinstance(tree, exp.Column) or isinstance(tree.this, exp.Star):
+                return None
+            column, fields = rows.column([part.name for part in tree.parts], None)
+        case _:
+            return None
+    return None if fields else column
 
 
 def _several_names(expression: Any) -> list[str]:
