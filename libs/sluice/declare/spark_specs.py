@@ -58,6 +58,9 @@ def is_spec(path: Path) -> bool:
 def read_spec(path: Path, noting: Noting, mistakes: Mistakes) -> SparkProject | None:
     """Return the project of a spec; None, with its mistakes noted, if its files have any."""
     shown, folder = path.as_posix(), path.parent
+    if path.name == "sluice.yaml":
+        mistakes.add_at(shown, 1, f"this file is found by its folder: --config {folder}")
+        return None
     if not path.is_file():
         mistakes.add_at(shown, 1, "there is no such spec of a spark-pipelines project")
         return None
