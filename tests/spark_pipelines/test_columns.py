@@ -21,6 +21,7 @@ stream("tb", "k INT, w INT")
 a, b = spark.table("ta"), spark.table("tb")
 left, right, full = (a.join(b, "k", how) for how in ("left", "right", "full"))
 one = spark.createDataFrame([(1, 5)], "k INT, u INT")
+by_pivot = a.groupBy("g").pivot("k", [1, 2])
 by_k = a.groupBy("k").agg(F.sum("v").alias("s"))
 """
 TABLES = {
@@ -73,6 +74,18 @@ ANSWERS: dict[str, list[tuple[Any, ...]]] = {  # those of Spark
     "a.alias('x').select('x.g', (col('x.v') + 1).alias('v')).where('x.v > 20')": [("z", 31)],
     "a.withColumn('z', col('v')).select('z')": [(10,), (20,), (30,)],
     "a.withColumn('z', col('v')).drop(a.v).select('z')": [(10,), (20,), (30,)],
+    "by_pivot.agg(F.max('v').alias('m'), (F.count('v') + 1).alias('c'))": [
+        ("x", 10, 2, None, None),
+        ("y", None, None, 20, 2),
+        ("z", None, None, None, None),
+    ],
+    "by_pivot.agg(F.expr('array_agg(g)').alias('l'), F.coalesce(F.sum('v'), F.lit(0)).alias('s'))"
+    ".select('g', '1_s', '2_s')": [("x", 10, 0), ("y", 0, 20), ("z", 0, 0)],
+    "by_pivot.agg(F.max('g').alias('m'), F.count('v').alias('c'))": [
+        ("x", "x", 1, None, 0),
+        ("y", None, 0, "y", 1),
+        ("z", None, 0, None, 0),
+    ],
     "a.withColumnsRenamed({'v': 'q', 'q': 'r'}).select('r')": [(10,), (20,), (30,)],
 }
 REFUSED = {
@@ -83,6 +96,8 @@ REFUSED = {
     "a.select(b.k)": "column 'k' of a DataFrame is not here any more: name it by col('k'), or by",
     "left.distinct().where(b.k.isNull())": "column 'k' of a DataFrame is not here any more",
     "a.union(a.withColumn('v', -a.v)).where(a.v > 15)": "column 'v' of a DataFrame is not",
+    "by_pivot.agg(F.first('v'), F.count('v'))": "pivot of a count or expression, in a query that",
+    "by_pivot.agg(F.lit(7))": "pivot of an expression without an aggregate",
     "a.withColumnsRenamed({'k': 'v', 'v': 'k'})": "the name of column 'k' is that of another one",
 }
 

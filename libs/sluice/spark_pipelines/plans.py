@@ -19,7 +19,7 @@ from sqlglot import exp
 
 from sluice.interpreter.expressions.expression_tree import split_name
 from sluice.interpreter.expressions.from_protocol import schema_of, type_of
-from sluice.language.syntax import Tree, Verbatim, parse_as, render
+from sluice.language.syntax import AGGREGATES, Tree, Verbatim, parse_as, render
 from sluice.spark_pipelines.expressions import (
     Expressions,
     NotTranslated,
@@ -188,9 +188,19 @@ class Plans:
         return self.from_query(query, found.columns, found.names)
 
     def _pivoted(self, rows: Rows, pivot: Any, columns: Sequence[Column]) -> Iterator[Column]:
-        """Yield each aggregate of the rows with each value; null where a group has no such row."""
+        """Yield each aggregate of the rows with each value.
+
+        Where a group has no such row, it's null if all are numbers or boolean, as in Spark; else
+        what it is over no rows.
+        """
         if not pivot.values:
             raise NotTranslated("pivot without its values: give them, pivot(column, [values])")
+        types = self.types(self._grouped(rows, (), columns))
+        calls = [c.tree.name.lower() for c in columns]
+        has_array = not _ARRAYS.isdisjoint(calls)
+        if not (all(types) or has_array or {*calls} <= AGGREGATES - _COUNTS):
+            raise NotTranslated("pivot of a count or expression, in a query that is computed whole")
+        is_null = not has_array and not any(map(_is_apart, types))
         of = Expressions(rows.find).tree(pivot.col)
         for value in map(literal, pivot.values):
             test = exp.Where(this=exp.NullSafeEQ(this=of.copy(), expression=value))
@@ -198,9 +208,9 @@ class Plans:
             shown = value.this if isinstance(value, exp.Cast) else value
             for column in columns:
                 name = shown.name if len(columns) == 1 else f"{shown.name}_{column.name}"
-                one = exp.Filter(this=column.tree.copy(), expression=test.copy())
+                one = _filtered(column.tree, test)
                 when = exp.If(this=exp.GT(this=has_rows.copy(), expression=_ZERO.copy()), true=one)
-                yield Column(name, exp.Case(ifs=[when]))
+                yield Column(name, exp.Case(ifs=[when]) if is_null else one)
 
     def sort(self, plan: Any) -> Rows:
         rows = self._input(plan)
@@ -373,6 +383,8 @@ class Tables(Protocol):
 
 
 _ZERO = exp.Literal.number(0)
+_ARRAYS = frozenset({"collect_list", "collect_set", "array_agg"})
+_COUNTS = frozenset({"count", "count_if", "approx_count_distinct", "regr_count", "approx_top_k"})
 
 
 def text_of(plan: Any) -> str:
@@ -400,6 +412,24 @@ def _is_of(value: Any, type_: str) -> bool:
         case "boolean":
             return type_.upper() == "BOOLEAN"
     return isinstance(type_of(type_), NumericType) if type_ else True
+
+
+def _filtered(tree: Tree, test: exp.Where) -> Tree:
+    """Return an expression with its aggregates over the rows that pass a test."""
+    if not is_aggregated(tree):
+        raise NotTranslated("pivot of an expression without an aggregate")
+    found = exp.Paren(this=tree.copy())
+    for one in [*found.find_all(exp.Anonymous)]:
+        if one.name.lower() in AGGREGATES:
+            one.replace(exp.Filter(this=one.copy(), expression=test.copy()))
+    return found.this  # type: ignore[no-any-return]
+
+
+def _is_apart(type_: str) -> bool:
+    """True if Spark's pivot takes aggregates of a type for what they are over no rows."""
+    return (
+        bool(type_) and type_.upper() != "BOOLEAN" and not isinstance(type_of(type_), NumericType)
+    )
 
 
 def _column_named(rows: Rows, expression: Any) -> Column | None:
