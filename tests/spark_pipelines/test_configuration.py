@@ -69,6 +69,13 @@ def configure(folder: Path) -> tuple[Path, Path]:
     return config, spec
 
 
+def test_the_settings_file_in_place_of_its_folder_names_the_folder(tmp_path: Path) -> None:
+    config, _ = configure(tmp_path)
+    found = sluice("validate", "--config", config / "sluice.yaml")
+    assert found.exit_code == 2
+    assert f"sluice.yaml:1: this file is found by its folder: --config {config}" in found.output
+
+
 def test_pipelines_of_both_are_one_project_and_one_has_dags_like_the_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

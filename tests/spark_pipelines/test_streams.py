@@ -69,10 +69,31 @@ def test_flows_append_and_changes_apply_in_the_order_of_their_sequence(tmp_path:
     after = [{"cust": 1, "name": "Ann"}, {"cust": 3, "name": "Cyd"}]
     for name in ("customers", "customers_too"):
         assert sorted(rows_of(spec, name), key=lambda row: int(row["cust"])) == after
+    why = sluice("why", "customers", "3", "--spec", spec)
+    assert f"{landing}/changes/2.json" in why.output, why.output
     sales = sorted(tuple(row.values()) for row in rows_of(spec, "sales"))
     assert sales == [(1, 5, "east"), (2, 7, "west"), (3, 9, "west")]
     amounts = [row["amount"] for row in rows_of(spec, "all_sales")]
     assert sorted(amounts) == [0, 0, 0, 0, 0, 5, 7, 9]
+
+
+def test_a_table_of_changes_has_the_key_of_its_flow_if_it_shows_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hidden = """
+        CREATE STREAMING TABLE names;
+        CREATE FLOW to_names AS AUTO CDC INTO names FROM STREAM(changes_too)
+        KEYS (cust) SEQUENCE BY seq COLUMNS name STORED AS SCD TYPE 1;
+        CREATE TEMPORARY VIEW pairs AS SELECT struct(cust, op) AS pair, seq FROM STREAM(changes);
+        CREATE STREAMING TABLE paired;
+        CREATE FLOW to_paired AS AUTO CDC INTO paired FROM STREAM(pairs)
+        KEYS (pair) SEQUENCE BY seq STORED AS SCD TYPE 1;
+    """
+    spec = write_project(tmp_path, flows_py=FLOWS, more_sql=IN_SQL + hidden)
+    views = read_here(spec, monkeypatch)["sections"]["views"]
+    keys = {name: views[name].get("key") for name in sorted(views)}
+    assert keys.pop("customers") == keys.pop("customers_too") == ["cust"]
+    assert keys == dict.fromkeys(("all_sales", "names", "paired", "sales"))
 
 
 def test_tables_that_nobody_in_the_project_defines_are_followed(tmp_path: Path) -> None:

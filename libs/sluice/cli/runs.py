@@ -66,11 +66,16 @@ def refresh_tables(
 ) -> None:
     """Run some tables of a pipeline, or compute them again, in the order of the graph."""
     project = load_project(config)
-    every = project.graph.pipeline(choose_pipeline(project, pipeline).name)
-    again = {_named(name, project.graph).id for name in refresh.full}
+    name = choose_pipeline(project, pipeline).name
+    every = project.graph.pipeline(name)
+    again = {_named(table, project.graph, name).id for table in refresh.full}
     again |= {t.id for t in every if refresh.is_all and t.spec.STEP == "advance"}
     again |= {source for source, of in project.streams.items() if refresh.is_all or again & of}
-    chosen = again | {_named(name, project.graph).id for name in refresh.names}
+    chosen = again | {_named(table, project.graph, name).id for table in refresh.names}
+    if project.datasets.intersection(table.id for table in every):
+        for table in reversed(every):  # what reads from outside for them runs with them
+            if refresh.is_all or table.id in chosen:
+                chosen |= {table.id, *(set(table.inputs) - project.datasets)}
     this = name_run("refresh", allow_empty=allow_empty)
 
     def step(spark: Spark, project: Project, table: Table) -> Iterable[BatchReport]:
@@ -86,16 +91,21 @@ def refresh_tables(
     do(project, tables, this, step, format_, preview=preview, only=True)
 
 
-def _named(name: str, graph: Graph) -> Table:
-    """Return a table by its name, in any case, or as Spark names it: `catalog.database.table`.
+def _named(name: str, graph: Graph, pipeline: str) -> Table:
+    """Return a pipeline's table by its name, in any case, or as Spark names it.
 
-    A table of another database than the spec's has the database's name before its own.
+    That is `catalog.database.table`. A table of another database than the spec's has the
+    database's name before its own. Raises UsageError for a table of another pipeline.
     """
     parts = name.lower().replace("`", "").split(".")
-    known = {table.name for table in graph.tables.values()}
+    known = {table.name for table in graph.pipeline(pipeline)}
     words = (".".join(parts), "_".join(parts[-2:]), parts[-1])
-    found = next((word for word in words if word in known), "")
-    return graph.table(found if found and name not in graph.tables else name)
+    found = next((f"{pipeline}.{word}" for word in words if word in known), "")
+    table = graph.table(found if found and name not in graph.tables else name)
+    if table.pipeline != pipeline:
+        hint = f"`sluice run {table.pipeline}` refreshes its tables"
+        raise UsageError(f"{table.id} is not a table of the pipeline {pipeline}", hint=hint)
+    return table
 
 
 @click.command()

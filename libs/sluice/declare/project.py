@@ -141,11 +141,12 @@ class Project(Model):
     `environment`: the one that `lake` is, if it is not the lake of the settings. `written`:
     fields of tables that name variables, as the files have them. `values`: the environment's values
     of these variables. `streams`: the streaming tables of spark-pipelines projects that read
-    others, by the source or view that reads these for them.
+    others, by the source or view that reads these for them. `datasets`: all that they define.
     """
 
     LOADED: ClassVar[frozenset[str]] = frozenset(
-        {"pipelines", "root", "graph", "limits", "environment", "written", "values", "streams"}
+        {"pipelines", "root", "graph", "limits", "environment", "written", "values"}
+        | {"streams", "datasets"}
     )
 
     lake: str = "lake"
@@ -163,6 +164,7 @@ class Project(Model):
     written: dict[str, dict[str, Any]] = Field(default_factory=dict)
     values: dict[str, str] = Field(default_factory=dict, repr=False)
     streams: dict[str, frozenset[str]] = Field(default_factory=dict)
+    datasets: frozenset[str] = frozenset()
 
     @field_validator("modules")
     @classmethod
@@ -300,7 +302,9 @@ def _read_project(
     values = {name: value for known in named_in for name, value in known.items()}
     written = {t: v for t, v in named.items() if v}
     streams = {source: of for spec in specs if spec for source, of in spec.streams.items()}
-    loaded = loaded.model_copy(update={"written": written, "values": values, "streams": streams})
+    datasets = frozenset[str]().union(*(spec.datasets for spec in specs if spec))
+    spark = {"streams": streams, "datasets": datasets}
+    loaded = loaded.model_copy(update={"written": written, "values": values, **spark})
     return loaded, [*([settings.document] if settings else []), *documents]
 
 

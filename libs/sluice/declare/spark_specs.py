@@ -40,12 +40,14 @@ class SparkProject:
 
     A reason has the place, the text, and the table that is missing, if one is.
     `streams`: the tables that read another one as a stream, by what reads it for them.
+    `datasets`: the tables that its files define; the others read for them.
     """
 
     file: DeclarationFile
     storage: str
     left_out: tuple[tuple[str, str, str], ...] = ()
     streams: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    datasets: frozenset[str] = frozenset()
 
 
 def is_spec(path: Path) -> bool:
@@ -56,6 +58,9 @@ def is_spec(path: Path) -> bool:
 def read_spec(path: Path, noting: Noting, mistakes: Mistakes) -> SparkProject | None:
     """Return the project of a spec; None, with its mistakes noted, if its files have any."""
     shown, folder = path.as_posix(), path.parent
+    if path.name == "sluice.yaml":
+        mistakes.add_at(shown, 1, f"this file is found by its folder: --config {folder}")
+        return None
     if not path.is_file():
         mistakes.add_at(shown, 1, "there is no such spec of a spark-pipelines project")
         return None
@@ -77,7 +82,9 @@ def read_spec(path: Path, noting: Noting, mistakes: Mistakes) -> SparkProject | 
         f"{found['name']}.{source}": frozenset(f"{found['name']}.{reader}" for reader in readers)
         for source, readers in found["streams"].items()
     }
-    return SparkProject(DeclarationFile(document), found["storage"], tuple(left_out), ids)
+    datasets = frozenset(f"{found['name']}.{name}" for name in found["datasets"])
+    file = DeclarationFile(document)
+    return SparkProject(file, found["storage"], tuple(left_out), ids, datasets)
 
 
 def left_out_of(projects: Sequence[SparkProject]) -> list[str]:

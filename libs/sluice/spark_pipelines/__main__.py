@@ -74,6 +74,7 @@ def _describe(found: "Declarations") -> dict[str, Any]:
         "blocks": [[where, [*lines.items()]] for where, lines in tables.blocks.items()],
         "left_out": [[p.file, p.line, *why] for p, *why in found.refused],
         "streams": {source: sorted(readers) for source, readers in tables.streams.items()},
+        "datasets": [tables.name(dataset) for dataset in tables.elements.datasets],
         "is_unsettled": tables.is_unsettled,
     }
 

@@ -69,7 +69,8 @@ class Datasets(Protocol):
 class FlowReader(Tables):
     """Reader of one flow. `streams`, `batches`: what it reads as a stream, and as a table.
 
-    `owner`: the dataset that it is read for, if that is not the flow's own target.
+    `owner`: the dataset that it is read for, if that is not the flow's own target. `key`: of a
+    flow of changes whose rows show it.
     """
 
     tables: PipelineTables
@@ -78,6 +79,7 @@ class FlowReader(Tables):
     owner: FullName | None = None
     streams: set[str] = field(default_factory=set)
     batches: set[str] = field(default_factory=set)
+    key: list[str] = field(default_factory=list)
     _rows: Rows | None = None
     _is_bare: bool = False  # it is no more than one read
 
@@ -140,12 +142,15 @@ class FlowReader(Tables):
         of = Expressions(shown.find)
         chosen = {tree.name for tree in of.trees(changes.columns)}
         left_out = {tree.name for tree in of.trees(changes.except_columns)}
-        kept = (
-            c
+        kept = {
+            c.tree.name: c
             for c in shown.columns
             if (not chosen or c.tree.name in chosen) and c.tree.name not in left_out
-        )
-        return replace(shown, columns=tuple(kept))
+        }
+        keys = of.trees(changes.keys)
+        if all(isinstance(tree, exp.Column) and tree.name in kept for tree in keys):
+            self.key = [tree.name for tree in keys]
+        return replace(shown, columns=tuple(kept.values()))
 
     def named(self, plans: Plans, name: Sequence[str], read: Any) -> Rows:
         options = {key.lower(): value for key, value in read.named_table.options.items()}
@@ -162,7 +167,8 @@ class FlowReader(Tables):
             else:
                 rows = self.text_rows(plans, text)
             known = frozenset(aliases)
-            return replace(rows, columns=tuple(replace(c, aliases=known) for c in rows.columns))
+            columns = tuple(replace(c, aliases=known) for c in rows.columns)
+            return replace(rows, columns=columns, hidden=(), keys=())
         return plans.from_table(table, self.tables.columns(table), aliases)
 
     def _find(

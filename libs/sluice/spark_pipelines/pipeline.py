@@ -158,4 +158,5 @@ class Declarations:
         for one in others:
             ordered = by_name(first, one, dataset)
             query = exp.Union(this=query, expression=ordered.query, distinct=False)
-        self.tables.add_view(dataset, flows[0], render(query))
+        key = [] if others else readers[0].key
+        self.tables.add_view(dataset, flows[0], render(query), key)

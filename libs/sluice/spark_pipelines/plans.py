@@ -5,6 +5,7 @@ relation adds to as far as one SELECT can say it; else they become a subquery.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import count, repeat
@@ -18,7 +19,7 @@ from sqlglot import exp
 
 from sluice.interpreter.expressions.expression_tree import split_name
 from sluice.interpreter.expressions.from_protocol import schema_of, type_of
-from sluice.language.syntax import Tree, Verbatim, render
+from sluice.language.syntax import AGGREGATES, Tree, Verbatim, parse_as, render
 from sluice.spark_pipelines.expressions import (
     Expressions,
     NotTranslated,
@@ -40,6 +41,7 @@ class Plans:
 
     tables: "Tables"
     numbers: Iterator[int] = field(default_factory=lambda: count(1))
+    shown: dict[int, list[str]] = field(default_factory=dict)  # the columns of each plan
 
     def rows(self, relation: Any) -> Rows:
         """Return a relation's rows. Raises NotTranslated for what no query says."""
@@ -50,6 +52,7 @@ class Plans:
         found = reader(self, getattr(relation, kind))
         if not relation.HasField("common"):
             return found
+        self.shown[relation.common.plan_id] = [column.name for column in found.columns]
         plan = frozenset([relation.common.plan_id])
         columns = (replace(column, plans=column.plans | plan) for column in found.columns)
         return replace(found, columns=tuple(columns))
@@ -97,7 +100,7 @@ class Plans:
                 columns += self._shown(rows, expression)
         if any(is_aggregated(column.tree) for column in columns):
             return self._grouped(rows, [], columns)
-        found = replace(rows, source=source, columns=tuple(columns), hidden=rows.columns)
+        found = replace(rows.show(columns), source=source)
         return self.nest(found) if source.args.get("laterals") else found
 
     def _spread(self, source: exp.Select, tree: Tree, names: Sequence[str]) -> list[Column]:
@@ -116,19 +119,22 @@ class Plans:
         if kind == "unresolved_star":
             star = expression.unresolved_star
             of = star.unparsed_target.removesuffix(".*").lower()
-            plan = star.plan_id if star.HasField("plan_id") else None
-            found = [c for c in rows.columns if plan is None or plan in c.plans]
-            ours = [c for c in found if of in c.aliases]
-            yield from self._fields(rows, of) if of and not ours else (ours or found)
+            if star.HasField("plan_id"):
+                names = self.shown.get(star.plan_id, ["*"])
+                yield from (rows.column([name], star.plan_id)[0] for name in names)
+                return
+            ours = [c for c in (*rows.keys, *rows.columns) if of in c.aliases]
+            yield from self._fields(rows, of) if of and not ours else (ours or rows.columns)
             return
         if kind == "expression_string" and expression.expression_string.expression.strip() == "*":
             yield from rows.columns
             return
+        if known := _column_named(rows, expression):
+            yield known
+            return
         tree = Expressions(rows.find).tree(expression)
         tree = tree.this if isinstance(tree, exp.Alias) else tree
-        is_same = kind == "unresolved_attribute" and isinstance(tree, exp.Column)
-        known = next((c for c in rows.columns if c.tree == tree), None) if is_same else None
-        yield known or Column(name_of(expression), tree, is_given=kind == "alias")
+        yield Column(name_of(expression), tree, is_given=kind == "alias")
 
     def _fields(self, rows: Rows, of: str) -> Iterator[Column]:
         """Yield the fields of a column that is a struct."""
@@ -182,9 +188,19 @@ class Plans:
         return self.from_query(query, found.columns, found.names)
 
     def _pivoted(self, rows: Rows, pivot: Any, columns: Sequence[Column]) -> Iterator[Column]:
-        """Yield each aggregate of the rows with each value; null where a group has no such row."""
+        """Yield each aggregate of the rows with each value.
+
+        Where a group has no such row, it's null if all are numbers or boolean, as in Spark; else
+        what it is over no rows.
+        """
         if not pivot.values:
             raise NotTranslated("pivot without its values: give them, pivot(column, [values])")
+        types = self.types(self._grouped(rows, (), columns))
+        calls = [c.tree.name.lower() for c in columns]
+        has_array = not _ARRAYS.isdisjoint(calls)
+        if not (all(types) or has_array or {*calls} <= AGGREGATES - _COUNTS):
+            raise NotTranslated("pivot of a count or expression, in a query that is computed whole")
+        is_null = not has_array and not any(map(_is_apart, types))
         of = Expressions(rows.find).tree(pivot.col)
         for value in map(literal, pivot.values):
             test = exp.Where(this=exp.NullSafeEQ(this=of.copy(), expression=value))
@@ -192,9 +208,9 @@ class Plans:
             shown = value.this if isinstance(value, exp.Cast) else value
             for column in columns:
                 name = shown.name if len(columns) == 1 else f"{shown.name}_{column.name}"
-                one = exp.Filter(this=column.tree.copy(), expression=test.copy())
+                one = _filtered(column.tree, test)
                 when = exp.If(this=exp.GT(this=has_rows.copy(), expression=_ZERO.copy()), true=one)
-                yield Column(name, exp.Case(ifs=[when]))
+                yield Column(name, exp.Case(ifs=[when]) if is_null else one)
 
     def sort(self, plan: Any) -> Rows:
         rows = self._input(plan)
@@ -232,32 +248,32 @@ class Plans:
             for alias in plan.aliases
         }
         columns = [made.pop(c.name.lower(), c) for c in rows.columns]
-        return replace(rows, columns=(*columns, *made.values()))
+        return rows.show((*columns, *made.values()))
 
     def drop(self, plan: Any) -> Rows:
         rows = self.rows(plan.input)
         names = {*map(rows.own_name, plan.column_names)}
-        trees = set[str]()
+        dropped = list[Column | None]()
         for expression in plan.columns:
-            try:
-                trees.add(Expressions(rows.find).tree(expression).sql())
-            except NotTranslated:  # Spark ignores a column that is not there
-                continue
-        kept = (
-            c for c in rows.columns if c.name.lower() not in names and c.tree.sql() not in trees
+            with suppress(NotTranslated):  # Spark ignores a column that is not there
+                dropped.append(_column_named(rows, expression))
+        return rows.show(
+            c for c in rows.columns if c.name.lower() not in names and c not in dropped
         )
-        return replace(rows, columns=tuple(kept))
 
     def rename(self, plan: Any) -> Rows:
         rows = self.rows(plan.input)
         renames = [(r.col_name, r.new_col_name) for r in plan.renames]
         every = (*renames, *plan.rename_columns_map.items())
-        names = {rows.own_name(old): new for old, new in every}
-        found = (
-            Column(names[c.name.lower()], c.tree, is_given=True) if c.name.lower() in names else c
-            for c in rows.columns
-        )
-        return replace(rows, columns=tuple(found))
+        found = rows
+        for old, new in every:  # one after another
+            name = found.own_name(old)
+            columns = (
+                Column(new, c.tree, is_given=True) if c.name.lower() == name else c
+                for c in found.columns
+            )
+            found = replace(found, columns=tuple(columns))
+        return rows.show(found.columns)
 
     def rename_all(self, plan: Any) -> Rows:
         rows = self.rows(plan.input)
@@ -265,13 +281,13 @@ class Plans:
             raise NotTranslated(f"toDF with {len(plan.column_names)} names")
         pairs = zip(plan.column_names, rows.columns, strict=True)
         columns = (Column(name, column.tree, is_given=True) for name, column in pairs)
-        return replace(rows, columns=tuple(columns))
+        return rows.show(columns)
 
     def alias_rows(self, plan: Any) -> Rows:
         rows = self.rows(plan.input)
         alias = frozenset([plan.alias.lower()])
         columns = tuple(replace(c, aliases=alias) for c in rows.columns)
-        return replace(rows, columns=columns, hidden=())
+        return replace(rows, columns=columns, hidden=(), keys=())
 
     def drop_nulls(self, plan: Any) -> Rows:
         """Return the rows with so many values, by default all, that are neither null nor NaN."""
@@ -308,8 +324,9 @@ class Plans:
                 continue
             is_value = exp.If(this=_is_value(column.tree, type_), true=column.tree.copy())
             filled = exp.cast(literal(value), type_, dialect=Verbatim)
-            columns.append(replace(column, tree=exp.Case(ifs=[is_value], default=filled)))
-        return replace(rows, columns=tuple(columns))
+            tree = exp.Case(ifs=[is_value], default=filled)
+            columns.append(Column(column.name, tree, is_given=column.is_given))
+        return rows.show(columns)
 
     def read_text_over(self, plan: Any) -> Rows:
         if plan.root.WhichOneof("rel_type") != "sql":
@@ -366,6 +383,8 @@ class Tables(Protocol):
 
 
 _ZERO = exp.Literal.number(0)
+_ARRAYS = frozenset({"collect_list", "collect_set", "array_agg"})
+_COUNTS = frozenset({"count", "count_if", "approx_count_distinct", "regr_count", "approx_top_k"})
 
 
 def text_of(plan: Any) -> str:
@@ -393,6 +412,41 @@ def _is_of(value: Any, type_: str) -> bool:
         case "boolean":
             return type_.upper() == "BOOLEAN"
     return isinstance(type_of(type_), NumericType) if type_ else True
+
+
+def _filtered(tree: Tree, test: exp.Where) -> Tree:
+    """Return an expression with its aggregates over the rows that pass a test."""
+    if not is_aggregated(tree):
+        raise NotTranslated("pivot of an expression without an aggregate")
+    found = exp.Paren(this=tree.copy())
+    for one in [*found.find_all(exp.Anonymous)]:
+        if one.name.lower() in AGGREGATES:
+            one.replace(exp.Filter(this=one.copy(), expression=test.copy()))
+    return found.this  # type: ignore[no-any-return]
+
+
+def _is_apart(type_: str) -> bool:
+    """True if Spark's pivot takes aggregates of a type for what they are over no rows."""
+    return (
+        bool(type_) and type_.upper() != "BOOLEAN" and not isinstance(type_of(type_), NumericType)
+    )
+
+
+def _column_named(rows: Rows, expression: Any) -> Column | None:
+    """Return the column that an expression only names; else None. Raises NotTranslated."""
+    found = getattr(expression, expression.WhichOneof("expr_type"))
+    match expression.WhichOneof("expr_type"):
+        case "unresolved_attribute":
+            plan = found.plan_id if found.HasField("plan_id") else None
+            column, fields = rows.column(split_name(found.unparsed_identifier), plan)
+        case "expression_string":
+            tree = parse_as(found.expression, None)
+            if not isinstance(tree, exp.Column) or isinstance(tree.this, exp.Star):
+                return None
+            column, fields = rows.column([part.name for part in tree.parts], None)
+        case _:
+            return None
+    return None if fields else column
 
 
 def _several_names(expression: Any) -> list[str]:

@@ -5,7 +5,7 @@ Columns keep the name that Spark gives them, the aliases and the plans that may 
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 
@@ -17,6 +17,7 @@ from sluice.spark_pipelines.expressions import NotTranslated
 from sluice.spark_pipelines.texts import column_name
 
 TWICE = "the name of column {!r} is that of another one, in a table"
+REPLACED = "column {0!r} of a DataFrame is not here any more: name it by col({0!r}), or by alias"
 UNNAMED = frozenset({"explode", "explode_outer", "posexplode", "posexplode_outer", "inline"})
 
 
@@ -38,14 +39,16 @@ class Column:
 class Rows:
     """Rows of a SELECT: `source` has its FROM and joins.
 
-    `hidden`: columns that the last select leaves out, by which Spark may still filter and sort.
+    `hidden`: the columns before each select, the last one's first, by which Spark may still filter
+    and sort. `keys`: what a join by names shows as another column; an alias or a plan names them.
     """
 
     columns: tuple[Column, ...]
     source: exp.Select
     where: tuple[Tree, ...] = ()
     order: tuple[exp.Ordered, ...] = ()
-    hidden: tuple[Column, ...] = ()
+    hidden: tuple[tuple[Column, ...], ...] = ()
+    keys: tuple[Column, ...] = ()
 
     @property
     def names(self) -> list[str]:
@@ -97,36 +100,49 @@ class Rows:
             column.tree.find(exp.Window) or _is_of_rows(column.tree) for column in self.columns
         )
 
-    def find(self, parts: Sequence[str], plan: int | None) -> Tree:
-        """Return the column of that name. Raises NotTranslated if there isn't exactly one."""
+    def show(self, columns: Iterable[Column]) -> "Rows":
+        """Return the rows with other columns; these are hidden."""
+        hidden = () if self.has_windows else (self.columns, *self.hidden)
+        return replace(self, columns=tuple(columns), hidden=hidden)
+
+    def column(
+        self, parts: Sequence[str], plan: int | None, *, also_hidden: bool = False
+    ) -> tuple[Column, Sequence[str]]:
+        """Return the column of that name and plan, and the names of the field in it.
+
+        Raises NotTranslated if there isn't exactly one.
+        """
         lower = [part.lower() for part in parts]
-        for size in (len(lower), *range(1, len(lower))):
-            *qualifier, name = lower[:size]
-            found = [c for c in self.columns if column_name(c.name) == column_name(name)]
-            if qualifier:
-                found = [c for c in found if ".".join(qualifier) in c.aliases]
-            elif plan is not None and (own := [c for c in found if plan in c.plans]):
-                found = own
-            found = [c for c in found if c.name.lower() == name] or found
-            if len({c.tree.sql() for c in found}) == 1:
-                tree = found[0].tree.copy()
-                for part in parts[size:]:
-                    tree = exp.Dot(this=tree, expression=exp.to_identifier(part))
-                return tree
-            if found:
-                raise NotTranslated(
-                    f"column {'.'.join(parts)!r} is ambiguous: alias the DataFrames"
-                )
-        raise NotTranslated(unknown("column", ".".join(parts), [c.name for c in self.columns]))
+        for columns in (self.columns, *(self.hidden if also_hidden else ())):
+            for size in (len(lower), *range(1, len(lower))):
+                of, name = ".".join(lower[: size - 1]), lower[size - 1]
+                known = (*columns, *self.keys) if of or plan is not None else columns
+                found = [c for c in known if column_name(c.name) == column_name(name)]
+                found = [c for c in found if not of or of in c.aliases]
+                found = [c for c in found if plan is None or plan in c.plans]
+                found = [c for c in found if c.name.lower() == name] or found
+                if len({c.tree.sql() for c in found}) == 1:
+                    return found[0], parts[size:]
+                if found:
+                    raise NotTranslated(
+                        f"column {'.'.join(parts)!r} is ambiguous: alias the DataFrames"
+                    )
+        names = [c.name for c in self.columns]
+        if plan is not None and column_name(parts[0]) in map(column_name, names):
+            raise NotTranslated(REPLACED.format(".".join(parts)))
+        raise NotTranslated(unknown("column", ".".join(parts), names))
+
+    def find(self, parts: Sequence[str], plan: int | None, *, also_hidden: bool = False) -> Tree:
+        """Return the expression of that column or field. Raises NotTranslated as `column`."""
+        column, fields = self.column(parts, plan, also_hidden=also_hidden)
+        tree = column.tree.copy()
+        for part in fields:
+            tree = exp.Dot(this=tree, expression=exp.to_identifier(part))
+        return tree
 
     def find_also_hidden(self, parts: Sequence[str], plan: int | None) -> Tree:
-        """Return the column of that name, or the hidden one. Raises NotTranslated."""
-        try:
-            return self.find(parts, plan)
-        except NotTranslated:
-            if not self.hidden:
-                raise
-            return replace(self, columns=self.hidden).find(parts, plan)
+        """Return that of the column, or of the hidden one. Raises NotTranslated."""
+        return self.find(parts, plan, also_hidden=True)
 
 
 def _is_of_rows(tree: Tree) -> bool:

@@ -1,6 +1,6 @@
 """Plans over two inputs: joins of all types, and set operations by position or by name."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -40,7 +40,9 @@ def join(plans: Reader, plan: Any) -> Rows:
     kinds = proto.Join.JoinType
     type_ = kinds.Name(plan.join_type).removeprefix("JOIN_TYPE_").lower()
     left, right = _side(plans, plan.left, joined=True), _side(plans, plan.right)
-    both = Rows((*left.columns, *right.columns), left.source)
+    left, right = _without(left, plan.left, plan.right), _without(right, plan.right, plan.left)
+    keys = (*left.keys, *right.keys)
+    both = Rows((*left.columns, *right.columns), left.source, keys=keys)
     shown: tuple[Column, ...] = both.columns
     on = None
     if plan.HasField("join_condition"):
@@ -52,13 +54,22 @@ def join(plans: Reader, plan: Any) -> Rows:
     if type_ not in _JOINS or (on is None and type_ not in ("inner", "cross")):
         raise NotTranslated(f"a {type_} join without a condition")
     if plan.using_columns:
-        shown = tuple(_using(left, right, [*plan.using_columns], type_))
+        shown, hidden = _using(left, right, [*plan.using_columns], type_)
+        keys = (*hidden, *keys)
     if type_ in ("left_semi", "left_anti"):
-        shown = left.columns
+        shown, keys = left.columns, left.keys
     table = right.source.args["from_"].this.copy()
     how = "cross" if on is None else _JOINS[type_]
     source = left.source.copy().join(table, on=on, join_type=how, copy=False)
-    return Rows(shown, source)
+    return Rows(shown, source, keys=keys)
+
+
+def _without(rows: Rows, own: Any, other: Any) -> Rows:
+    """Return a side of a join without the plan that the other side itself is: it's named there."""
+    plan = frozenset([other.common.plan_id]) - {own.common.plan_id}
+    sides = ((replace(c, plans=c.plans - plan) for c in of) for of in (rows.columns, rows.keys))
+    columns, keys = map(tuple, sides)
+    return replace(rows, columns=columns, keys=keys)
 
 
 def _side(plans: Reader, relation: Any, *, joined: bool = False) -> Rows:
@@ -78,7 +89,8 @@ def combine_sets(plans: Reader, plan: Any) -> Rows:
     name = proto.SetOperation.SetOpType.Name(plan.set_op_type).rpartition("_")[2]
     made = {"UNION": exp.Union, "INTERSECT": exp.Intersect, "EXCEPT": exp.Except}[name]
     query = made(this=left.query, expression=right.query, distinct=not plan.is_all)
-    columns = (Column(c.name, c.tree) for c in left.columns)
+    is_new = made is exp.Union  # Spark takes its columns for other ones than the left's
+    columns = (Column(c.name, c.tree, frozenset() if is_new else c.plans) for c in left.columns)
     return plans.from_query(query, columns, left.names)
 
 
@@ -102,18 +114,27 @@ def _nulls(plans: Reader, rows: Rows) -> dict[str, Column]:
     return {name: replace(column, tree=null) for (name, column), null in pairs}
 
 
-def _using(left: Rows, right: Rows, names: list[str], type_: str) -> Iterator[Column]:
-    """Yield the columns of a join by names, each of them once."""
+def _using(
+    left: Rows, right: Rows, names: list[str], type_: str
+) -> tuple[tuple[Column, ...], list[Column]]:
+    """Return the columns of a join by names, each of them once, and the keys that it hides."""
+    shown, hidden = list[Column](), list[Column]()
     for name in names:
-        one = next(c for c in left.columns if c.name.lower() == left.own_name(name))
-        other = right.find([name], None)
-        if type_ == "full_outer":
-            yield Column(one.name, call("coalesce", one.tree, other))
-        else:
-            yield replace(one, tree=other) if type_ == "right_outer" else one
+        one, other = left.column([name], None)[0], right.column([name], None)[0]
+        match type_:
+            case "full_outer":
+                shown.append(Column(one.name, call("coalesce", one.tree, other.tree)))
+                hidden += [one, other]
+            case "right_outer":
+                shown.append(other)
+                hidden.append(one)
+            case _:
+                shown.append(one)
+                hidden.append(other)
     for side in (left, right):
         keys = {*map(side.own_name, names)}
-        yield from (c for c in side.columns if c.name.lower() not in keys)
+        shown += (c for c in side.columns if c.name.lower() not in keys)
+    return tuple(shown), hidden
 
 
 def _by_name(rows: Rows) -> dict[str, Column]:

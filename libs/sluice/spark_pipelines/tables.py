@@ -4,7 +4,8 @@ A table is resolved when it is added, because a plan's query needs the columns o
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -134,11 +135,15 @@ class PipelineTables:
             self.places[("views", view)] = place
         return view
 
-    def add_view(self, dataset: Dataset, flow: Query, text: str) -> None:
+    def add_view(self, dataset: Dataset, flow: Query, text: str, key: Sequence[str] = ()) -> None:
         """Declare the view of a query. Raises Refused if it can't be kept."""
         name = self.name(dataset.name)
         about = {"description": dataset.comment} if dataset.comment else {}
         fields = {**about, **query_view(text), "incremental": "preferred"}
+        if key:
+            with suppress(Refused):  # no key of a struct, or of a query that is computed whole
+                found = self._resolve("query", {**fields, "key": [*key]}, None)
+                fields |= {"key": [*key]} if all(found.columns[name] for name in key) else {}
         self.check_schema(dataset, self._resolve(name, fields, flow.place).columns)
         self.sections["views"][name] = fields
         self.places[("views", name)] = dataset.place
