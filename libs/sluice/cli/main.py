@@ -3,10 +3,9 @@
 So `sluice --help` is quick, and a read starts neither Spark nor Airflow. Errors end with a message,
 a hint and an exit code; `--debug` shows the trace.
 
-Reads without pandas, whose import takes longer than most of them.
-
-At its first scalar, PyArrow imports pandas to find out whether it is there. In a process that only
-reads, it learns that in advance. It still imports pandas if rows are converted to it.
+Reads go without pandas, whose import takes longer than most of them. PyArrow imports it at its
+first scalar, to find out whether it is there; in a process that only reads, it learns that in
+advance. It still imports pandas if rows are converted to it.
 """
 
 import os
