@@ -25,6 +25,7 @@ from sluice.delta.log import files as replayed
 from sluice.delta.log.actions import Log
 from sluice.delta.log.files import added_files, has_vectors
 from sluice.delta.log.position import head_as_found
+from sluice.delta.reading import searching
 from sluice.delta.reading.live import live_rows
 from sluice.delta.reading.local import read_few, read_rows
 from sluice.delta.upkeep.maintenance import Filing
@@ -378,7 +379,8 @@ def test_a_table_in_several_partitions_or_by_texts_is_merged(
 def test_a_table_that_polars_cannot_read_is_rewritten_by_the_commit(
     table: Small, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As if another writer had left files with columns of other types."""
+    """As if another writer had left many files with columns of other types."""
+    monkeypatch.setattr(searching, "WORTH_BYTES", -1)
     monkeypatch.setattr(pl, "collect_all", Mock(side_effect=SchemaError("other types")))
     done = table.commit(*CHANGES)
     monkeypatch.undo()
