@@ -3,21 +3,18 @@
 import os
 import random
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from tests.delta.tables import ID_AND_V, Change, Small, by_marking
-from tests.support.indexing import index_all
+from tests.support.indexing import TAKE_AWAY, index_all
 from tests.support.proxy import Proxy
 from tests.support.stores import Store, using
 
-from sluice.delta.places.folders import move, remove
 from sluice.delta.reading import row_index
 from sluice.delta.reading.searched_version import SearchedVersion
 from sluice.delta.upkeep import inspection
-from sluice.delta.upkeep.erasure import erase_past
 from sluice.limits import Limits
 from sluice.read.ordered.keyed import KeyedTable
 from sluice.read.stored.snapshot import Snapshot
@@ -102,15 +99,7 @@ def test_rows_are_those_of_a_plain_table(
     assert list(inspection.index_faults(table.uri)) == []
 
 
-def erase(uri: str) -> None:
-    erase_past(uri, datetime.now(UTC))
-
-
-def move_away(uri: str) -> None:
-    move(uri, f"{uri}_moved")
-
-
-@pytest.mark.parametrize("take_away", [erase, move_away, remove])
+@pytest.mark.parametrize("take_away", TAKE_AWAY)
 def test_no_copy_is_left_of_what_is_taken_away(
     table: Small, cache: Path, take_away: Callable[[str], None]
 ) -> None:

@@ -1,12 +1,15 @@
 """An index of every table, whatever its size, in a folder of the test's own."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from sluice.delta.places.folders import move, remove
 from sluice.delta.reading import row_index, searching
+from sluice.delta.upkeep.erasure import erase_past
 
 
 def index_all(monkeypatch: pytest.MonkeyPatch, cache: Path) -> Callable[[], int]:
@@ -24,3 +27,14 @@ def index_all(monkeypatch: pytest.MonkeyPatch, cache: Path) -> Callable[[], int]
     monkeypatch.setattr(row_index.FileIndex, "take", counted)
     monkeypatch.setenv("SLUICE_CACHE", str(cache))
     return lambda: sum(counts)
+
+
+def erase(uri: str) -> None:
+    erase_past(uri, datetime.now(UTC))
+
+
+def move_away(uri: str) -> None:
+    move(uri, f"{uri}_moved")
+
+
+TAKE_AWAY = [erase, move_away, remove]  # after each of them, no index may be left

@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -26,14 +25,12 @@ from tests.delta.reading.searched import (
     written,
 )
 from tests.delta.tables import ID_AND_V, LARGE, Small
-from tests.support.indexing import index_all
+from tests.support.indexing import TAKE_AWAY, index_all
 
-from sluice.delta.places.folders import move, remove
 from sluice.delta.reading import row_index
 from sluice.delta.reading.row_index import codes_of
 from sluice.delta.reading.searched_version import SearchedVersion
 from sluice.delta.upkeep import inspection
-from sluice.delta.upkeep.erasure import erase_past
 from sluice.delta.writing.commit import commit_arrow
 from sluice.errors import UsageError
 from sluice.limits import Limits
@@ -219,15 +216,7 @@ def indexed(tmp_path: Path, cache: Path) -> str:
 WANTED = [{"big": [10**12, None]}]
 
 
-def erase(uri: str) -> None:
-    erase_past(uri, datetime.now(UTC))
-
-
-def move_away(uri: str) -> None:
-    move(uri, f"{uri}_moved")
-
-
-@pytest.mark.parametrize("take_away", [erase, move_away, remove])
+@pytest.mark.parametrize("take_away", TAKE_AWAY)
 def test_no_copy_is_left_of_what_is_taken_away(
     indexed: str, cache: Path, take_away: Callable[[str], None]
 ) -> None:
@@ -283,7 +272,7 @@ import sys
 from pathlib import Path
 from tests.delta.reading.searched import searched
 from tests.delta.tables import ID_AND_V, LARGE, Small
-from tests.support.indexing import index_all
+from tests.support.indexing import TAKE_AWAY, index_all
 from sluice.delta.reading import searching
 searching.WORTH_BYTES = searching.FEW = 0
 searched(sys.argv[1], [{"big": [10**12, None]}])

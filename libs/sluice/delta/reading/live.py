@@ -124,15 +124,10 @@ def live_rows(table: DeltaTable, uri: str, filesystem: FileSystem | None = None)
     return LiveRows(_dataset(table, uri), kept_rows(table))
 
 
-def rows_of_files(
-    table: DeltaTable, uri: str, is_chosen: Callable[[str], bool], columns: pa.Schema | None = None
-) -> LiveRows:
-    """Return the rows of some files of a version, chosen by their paths in the log.
-
-    `columns`: the table's, in other types.
-    """
+def rows_of_files(table: DeltaTable, uri: str, is_chosen: Callable[[str], bool]) -> LiveRows:
+    """Return the rows of some files of a version, chosen by their paths in the log."""
     files = [f for f in active_files(table).to_pylist() if is_chosen(f["path"])]
-    return LiveRows(_dataset(table, uri, files, columns), kept_rows(table))
+    return LiveRows(_dataset(table, uri, files), kept_rows(table))
 
 
 def change_data(table: DeltaTable, uri: str, files: Sequence[Mapping[str, Any]]) -> pa.Table:
