@@ -35,7 +35,7 @@ BESIDE_OTHERS = 1.5  # as much more CPU does the same take on a busy machine
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 LEFT_OUT = "there was no time left for it"
 BEGUN = time.monotonic()
-IN_THIS_PROCESS = pytest.StashKey["SparkSession"]()
+IN_THIS_PROCESS, SHARED = pytest.StashKey["SparkSession"](), pytest.StashKey["SparkSession"]()
 
 settings.register_profile("unhurried", deadline=None)  # a busy machine is not a defect
 settings.load_profile("unhurried")
@@ -86,9 +86,12 @@ def local_spark(request: pytest.FixtureRequest) -> "SparkSession":
 
 
 @pytest.fixture(scope="session")
-def real_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
+def real_spark(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator["SparkSession"]:
     """A small Spark for the whole run."""
     with running_spark(tmp_path_factory.mktemp("spark")) as session:
+        request.config.stash[SHARED] = session
         yield session
 
 
@@ -126,10 +129,16 @@ def _session_in_this_process(config: pytest.Config) -> "SparkSession":
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """A quick test that takes long fails: `make test` runs after each change."""
+    """A quick test that takes long fails: `make test` runs after each change.
+
+    So does one that stops the Spark of the tests after it.
+    """
     before = sum(os.times()[:4])
     outcome = yield
     used = sum(os.times()[:4]) - before
+    shared = item.config.stash.get(SHARED, None)
+    if shared and shared.sparkContext._jsc is None:
+        pytest.fail("it stopped the Spark that all tests of its process share")
     if item.config.getoption("--unhurried"):
         return outcome
     if used > LONGEST_S and tier_of(item) == "quick" and not item.nodeid.startswith(WHOLE):

@@ -59,6 +59,13 @@ def run_by_spark(spec: Path) -> None:
     assert ran.returncode == 0, (ran.stdout + ran.stderr)[-5000:]
 
 
+def run_by_sluice(spec: Path) -> None:
+    """Run a project in a process of its own, which may start Spark and ends it."""
+    command = [sys.executable, "-m", "sluice.cli.main", "run", "--spec", spec]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
 def bag(rows: list[dict[str, Any]]) -> Counter[tuple[tuple[str, str], ...]]:
     """Rows with their numbers; columns by name in lower case, times as texts."""
     return Counter(tuple(sorted((k.lower(), shown(v)) for k, v in r.items())) for r in rows)

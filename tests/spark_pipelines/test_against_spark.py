@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 from tests.spark_pipelines.pairs import PAIRS, SOURCES
-from tests.spark_pipelines.projects import land, rows_of, sluice, write_project
-from tests.spark_pipelines.runner import bag, run_by_spark, tables
+from tests.spark_pipelines.projects import land, rows_of, write_project
+from tests.spark_pipelines.runner import bag, run_by_sluice, run_by_spark, tables
 
 # One flow: two flows into a Parquet table take the same batch of its log, and one of them is lost.
 STREAMS = """
@@ -62,8 +62,7 @@ def test_both_runners_make_the_same_tables_at_first_and_after_more_rows(tmp_path
     land(landing / "customers", "1.json", customer(1, "Ann", "a", "b"), customer(2, "Bob"))
     for _ in range(2):
         run_by_spark(spec)
-        ran = sluice("run", "--spec", spec)
-        assert ran.exit_code == 0, ran.output
+        run_by_sluice(spec)
         compared = [name for name, rows in tables(spec) if bag(rows) != bag(rows_of(spec, name))]
         assert compared == []
         land(landing / "orders", "2.json", order(21, 3, "TX", 2), order(22, 1, "CA", 30))

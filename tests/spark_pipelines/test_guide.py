@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from tests.spark_pipelines.projects import land, rows_of, sluice, write_project
-from tests.spark_pipelines.runner import bag, run_by_spark, tables
+from tests.spark_pipelines.runner import bag, run_by_sluice, run_by_spark, tables
 
 IN_PYTHON = """
     from pyspark import pipelines as dp
@@ -204,8 +204,7 @@ def test_both_runners_make_the_same_tables_after_appended_and_after_changed_rows
     spec = project(tmp_path)
     for happen in (add_rows, change_rows, None):
         run_by_spark(spec)
-        ran = sluice("run", "--spec", spec)
-        assert ran.exit_code == 0, ran.output
+        run_by_sluice(spec)
         compared = {name: bag(rows) == bag(rows_of(spec, name)) for name, rows in tables(spec)}
         assert compared == dict.fromkeys(compared, True)
         assert len(compared) == COUNT

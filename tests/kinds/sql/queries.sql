@@ -555,7 +555,7 @@ SELECT g, sum(v) AS v FROM orders GROUP BY g HAVING sum(v) > 1 AND max(v) < 90;
 
 -- alias_of_a_key
 SELECT g, v + 10 AS v, count(*) FILTER (WHERE k > 1) AS k
-FROM orders GROUP BY g, v HAVING max(v) > 5 AND v < 50 AND count(*) FILTER (WHERE k > 1) > 0;
+FROM orders GROUP BY g, v HAVING max(v) > 0 AND v < 12 AND count(*) FILTER (WHERE k > 1) > 0;
 
 -- counted_ones
 SELECT g, count(1) AS n, count(1) FILTER (WHERE v > 0) AS above
