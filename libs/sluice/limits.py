@@ -50,10 +50,8 @@ class Limits:
     """Rows that this process finds in such a table and hands over; Spark scans for more."""
 
     searched_bytes: int = 8_000_000_000
-    """Files of a table on a disk that polars searches for them; Spark scans larger tables."""
+    """Files of a table that it searches for them; Spark scans larger tables."""
 
-    scanned_bytes: int = 512_000_000
-    """Such files where Arrow searches, which decodes all wanted columns first."""
     few_tasks_bytes: int = 8_000_000
     """Files that Spark reads in few tasks; it spreads more over all cores."""
 

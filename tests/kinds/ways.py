@@ -7,7 +7,7 @@ NARROWED = {"read_here_bytes": NONE}  # without Spark
 PICKED = {**NARROWED, "computed_here_bytes": NONE}
 SCANNED = {  # begun without Spark, and left to it
     **NARROWED,
-    **dict.fromkeys(("held_bytes", "searched_bytes", "scanned_bytes", "handed_rows"), NONE),
+    **dict.fromkeys(("held_bytes", "searched_bytes", "handed_rows"), NONE),
     **dict.fromkeys(("few_tasks_bytes", "collected_bytes"), NONE),
 }
 FOUND_TO_BE_MANY = {

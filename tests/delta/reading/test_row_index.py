@@ -76,30 +76,6 @@ def test_rows_are_those_of_a_search(
     assert opened() > found
 
 
-@pytest.mark.parametrize("why", ["searching.WORTH_BYTES = -1", "searching.TableIndex.of = no"])
-def test_a_lookup_and_a_search_in_few_files_import_no_polars(
-    tmp_path: Path, cache: Path, why: str
-) -> None:
-    """Its import takes as long as some batches."""
-    uri, wanted = written(tmp_path, random.Random(5), ()), [{"big": [0]}]
-    rows = {len(searched(uri, wanted)) for _ in range(2)}
-    code = (
-        "import sys, pyarrow as pa\n"
-        "from sluice.delta.reading.searched_version import SearchedVersion\n"
-        "from sluice.delta.reading import searching\n"
-        "from sluice.limits import Limits\n"
-        "searching.FEW = 0\n"
-        "no = lambda *given: None\n"
-        f"{why}\n"
-        f"table = SearchedVersion({uri!r}, {DeltaTable(uri).version()}, Limits())\n"
-        "found = table.few([{'big': pa.chunked_array([pa.array([0])])}], 1_000_000)\n"
-        "print(found.num_rows, 'polars' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == [*map(str, rows), "False"]
-    assert rows != {0}
-
-
 def test_altered_bytes_are_no_rows(
     tmp_path: Path, cache: Path, opened: Callable[[], int], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,14 +3,11 @@
 import random
 from dataclasses import replace
 from pathlib import Path
-from unittest.mock import Mock
 
-import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
-from polars.exceptions import SchemaError
 from tests.delta.reading.searched import (
     COMPARED,
     ROWS,
@@ -24,24 +21,21 @@ from tests.delta.reading.searched import (
 )
 
 from sluice.delta.log.files import FEATURE
-from sluice.delta.reading import by_arrow, by_polars, searching
+from sluice.delta.reading import by_arrow, searching
 from sluice.delta.reading.searched_version import SearchedVersion
 from sluice.limits import Limits
 
 
 @pytest.fixture(autouse=True)
 def are_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files are searched by polars as if they were many, unless it can't, and never indexed."""
-    monkeypatch.setattr(searching, "WORTH_BYTES", -1)
+    """Files are searched, and never indexed."""
     monkeypatch.setattr(searching.TableIndex, "is_due", lambda *given: False)
 
 
-@pytest.fixture(params=["polars", "arrow", "arrow, group by group"])
+@pytest.fixture(params=["groups together", "group by group"])
 def by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Who searches."""
-    if request.param != "polars":
-        monkeypatch.setattr(pl, "collect_all", Mock(side_effect=SchemaError("other types")))
-    if request.param == "arrow, group by group":
+    """How a file is read."""
+    if request.param == "group by group":
         monkeypatch.setattr(by_arrow, "TOGETHER_BYTES", 1)
     return str(request.param)
 
@@ -55,7 +49,7 @@ def test_the_rows_are_those_with_the_values(
     uri = written(tmp_path, chance, parts)
     rows = DeltaTable(uri).to_pyarrow_table().to_pylist()
     found = 0
-    if by == "arrow, group by group":
+    if by == "group by group":
         for path in Path(uri).rglob("*.parquet"):
             pq.write_table(pq.ParquetFile(path).read(), path, row_group_size=7)
     for _ in range(25):
@@ -127,35 +121,9 @@ def test_too_many_rows_are_not_held(tmp_path: Path) -> None:
     assert searched.rows([{"is_on": pa.chunked_array([pa.array([True, False, None])])}]) is None
 
 
-@pytest.mark.parametrize("most", [0, 1_000_000])
-def test_files_are_read_together_up_to_a_number_of_bytes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
-) -> None:
-    """All of their rows may be wanted, and are held until they are counted."""
-    uri, held = written(tmp_path, random.Random(3), ()), list[int]()
-    collected = pl.collect_all
-
-    def noted(frames: list[pl.LazyFrame]) -> list[pl.DataFrame]:
-        held.append(len(frames))
-        return collected(frames)
-
-    monkeypatch.setattr(pl, "collect_all", noted)
-    whole = pa.chunked_array([pa.array([0, 10**12], pa.int64())])
-    monkeypatch.setattr(by_polars, "TOGETHER_BYTES", most)
-    searched = SearchedVersion(uri, DeltaTable(uri).version(), Limits())
-    assert searched.few([{"big": whole}], 10 * ROWS)
-    count = len(DeltaTable(uri).file_uris())
-    assert count > 1
-    assert held == ([1] * count if not most else [count])
-
-
-def test_arrow_scans_no_larger_table_than_it_may(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Where polars fails at a file with columns of other types."""
+def test_no_larger_table_is_searched_than_may_be(tmp_path: Path) -> None:
     uri = written(tmp_path, random.Random(4), ())
-    monkeypatch.setattr(pl, "collect_all", Mock(side_effect=SchemaError("other types")))
-    searched = SearchedVersion(uri, DeltaTable(uri).version(), Limits(scanned_bytes=-1))
+    searched = SearchedVersion(uri, DeltaTable(uri).version(), Limits(searched_bytes=-1))
     wanted = [{"small": pa.chunked_array([pa.array([1], pa.int16())])}]
     assert searched.few(wanted, 10 * ROWS) is None
     assert replace(searched, limits=Limits()).few(wanted, 10 * ROWS) is not None

@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable, QueryBuilder, write_deltalake
-from polars.exceptions import SchemaError
 from pyspark.sql.types import StructType
 from tests.delta.tables import ID_AND_V, LARGE, Change, Small, a_position, by_marking, by_spark
 
@@ -25,7 +24,7 @@ from sluice.delta.log import files as replayed
 from sluice.delta.log.actions import Log
 from sluice.delta.log.files import added_files, has_vectors
 from sluice.delta.log.position import head_as_found
-from sluice.delta.reading import searching
+from sluice.delta.reading import by_arrow
 from sluice.delta.reading.live import live_rows
 from sluice.delta.reading.local import read_few, read_rows
 from sluice.delta.upkeep.maintenance import Filing
@@ -376,12 +375,11 @@ def test_a_table_in_several_partitions_or_by_texts_is_merged(
     assert is_marked(before, rows, ["id"], LARGE) is marked
 
 
-def test_a_table_that_polars_cannot_read_is_rewritten_by_the_commit(
+def test_a_table_that_can_not_be_searched_is_rewritten_by_the_commit(
     table: Small, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As if another writer had left many files with columns of other types."""
-    monkeypatch.setattr(searching, "WORTH_BYTES", -1)
-    monkeypatch.setattr(pl, "collect_all", Mock(side_effect=SchemaError("other types")))
+    """As if another writer had left files with columns of other types."""
+    monkeypatch.setattr(by_arrow, "columns_of", Mock(side_effect=pa.ArrowInvalid("other types")))
     done = table.commit(*CHANGES)
     monkeypatch.undo()
     assert table.rows() == sorted(expected(*CHANGES), key=repr)

@@ -1,7 +1,6 @@
 """Rows of Parquet files that have some of the wanted values, found by Arrow.
 
-So are files in a store searched, and files here if polars is not installed or refuses them. The
-columns that are compared are read first, and the others only of row groups with matching rows.
+The columns that are compared are read first, and the others only of row groups with matching rows.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -57,7 +56,7 @@ class ArrowSearch:
                 for groups in _near_groups(opened, spans_of(near)):
                     rows = self._read(opened, file, groups, compared)
                     rows = rows.filter(are_among(rows, distinct))
-                    rows = rows.filter(span.in_arrow) if span else rows
+                    rows = rows.filter(span.condition) if span else rows
                     if rows.num_rows:
                         found.append(self._numbered(opened, file, rows[ROW]).cast(schema))
                     if left is not None and sum(page.num_rows for page in found) >= left:

@@ -17,10 +17,9 @@ from pyspark.sql.types import StructType
 
 from sluice.delta.log.files import FeedSize, size_of
 from sluice.delta.log.opened import open_version
-from sluice.delta.places.folders import local_path
 from sluice.delta.reading.found import FoundRows, TypeMismatch, keep
 from sluice.delta.reading.local import arrow_schema, is_bare, plain, types_of
-from sluice.delta.reading.searching import FileSearch, files_of, has_polars
+from sluice.delta.reading.searching import FileSearch, files_of
 from sluice.delta.reading.wanted import Span, WantedValues, files_far, is_exact
 from sluice.limits import Limits
 
@@ -41,8 +40,8 @@ class SearchedVersion:
 
     @property
     def may_search(self) -> bool:
-        """True if it is small enough to be searched here, by polars or by Arrow."""
-        return self._may_scan or (self._by_polars and self.bytes <= self.limits.searched_bytes)
+        """True if it is small enough to be searched here."""
+        return self.bytes <= self.limits.searched_bytes
 
     @property
     def types(self) -> StructType:
@@ -67,8 +66,6 @@ class SearchedVersion:
 
         None if they can't be determined, or are too many.
         """
-        if not self.may_search:
-            return None
         return self.few(wanted, self.limits.handed_rows, span)
 
     def near(self, wanted: Iterable[WantedValues]) -> FeedSize | None:
@@ -82,7 +79,7 @@ class SearchedVersion:
     def few(
         self, wanted: Iterable[WantedValues], most: int, span: Span | None = None
     ) -> pa.Table | None:
-        """Return rows like `rows`, of a table that may be searched; None if more than `most`."""
+        """Return rows like `rows`; None if more than `most`."""
         if is_bare():
             return self._chosen.empty_table()
         pages = self.pages(wanted, most, span)
@@ -96,15 +93,12 @@ class SearchedVersion:
     ) -> Mapping[str, pa.Table] | None:
         """Return such rows by their file, with their numbers in it as ROW; or None."""
         schema = self._schema
-        known = _all_exact(schema, wanted)
+        known = _all_exact(schema, wanted) if self.may_search else None
         if known is None:
             return None
         parts = self._table.metadata().partition_columns
-        for by_polars, may in ((True, self._by_polars), (False, self._may_scan)):
-            search = FileSearch(self.uri, schema, known, parts, most + 1, span, by_polars)
-            if may:
-                with suppress(TypeMismatch):
-                    return self._find(search, most)
+        with suppress(TypeMismatch):
+            return self._find(FileSearch(self.uri, schema, known, parts, most + 1, span), most)
         return None
 
     def _find(self, search: FileSearch, most: int) -> Mapping[str, pa.Table] | None:
@@ -124,14 +118,6 @@ class SearchedVersion:
     def _chosen(self) -> pa.Schema:
         """The wanted columns in the table's types."""
         return pa.schema([self._schema.field(name) for name in self.columns or self._schema.names])
-
-    @cached_property
-    def _by_polars(self) -> bool:
-        return local_path(self.uri) is not None and has_polars()
-
-    @property
-    def _may_scan(self) -> bool:
-        return self.bytes <= self.limits.scanned_bytes
 
 
 def as_stored(rows: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -1,14 +1,12 @@
 """Rows of a table's files that have some of the wanted values.
 
-Files with an index are looked up. Others are scanned: by polars, which is imported only then, or by
-Arrow if they are few or in a store.
+Files with an index are looked up, and others are searched by Arrow.
 """
 
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.util import find_spec
 from itertools import accumulate
 
 import numpy as np
@@ -17,14 +15,13 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 
 from sluice.delta.log.files import active_files, file_name, kept_rows
-from sluice.delta.places.folders import local_path
 from sluice.delta.places.table_files import table_files
 from sluice.delta.reading.by_arrow import ArrowSearch
 from sluice.delta.reading.found import ROW, File, gather
 from sluice.delta.reading.row_index import Codes, TableIndex, Unusable, codes_of
 from sluice.delta.reading.wanted import Sought, Span, WantedValues, are_among
 
-WORTH_BYTES = 8_000_000  # of files, of which more are indexed, or searched by polars
+WORTH_BYTES = 8_000_000  # of files, of which more are indexed
 AT_ONCE_BYTES = 256_000_000  # of files that one search indexes
 FEW = 8  # one of so many rows of a file is looked up; of more, the file is searched
 
@@ -35,8 +32,7 @@ class FileSearch:
     limited.
 
     A row matches if all its values are among those of one of `wanted`, and one is within `span`,
-    whose column is in the files and is read. A column that a file lacks is null in it. `by_polars`:
-    what is here and has no index is searched by polars.
+    whose column is in the files and is read. A column that a file lacks is null in it.
     """
 
     uri: str
@@ -45,7 +41,6 @@ class FileSearch:
     parts: Collection[str] = ()
     most: int | None = None
     span: Span | None = None
-    by_polars: bool = True
 
     def rows(self, files: Sequence[File], columns: Sequence[str]) -> Iterator[tuple[str, pa.Table]]:
         """Yield the wanted rows of each file that may have some, with their numbers as ROW.
@@ -58,20 +53,10 @@ class FileSearch:
         left = yield from self._look_up(near, columns)
         if sum(file.bytes for file in left) > WORTH_BYTES and self._index(left, files):
             left = yield from self._look_up(left, columns)
-        for file, rows in self._scan(left, columns) if left else ():
-            yield file.path, drop_lost(rows, file.kept)
-
-    def _scan(
-        self, files: Sequence[File], columns: Sequence[str]
-    ) -> Iterator[tuple[File, pa.Table]]:
-        """Yield the wanted rows of each file, and those that it has lost."""
-        sought = Sought(self.stored, self.wanted, columns, self.most, self.span)
-        folder, are_few = local_path(self.uri), sum(file.bytes for file in files) <= WORTH_BYTES
-        if folder is None or are_few or not (self.by_polars and has_polars()):
-            return ArrowSearch(table_files(self.uri), sought).scan(files)
-        from sluice.delta.reading.by_polars import scan  # imports polars, which takes a moment
-
-        return scan(folder, files, sought)
+        if left:
+            sought = Sought(self.stored, self.wanted, columns, self.most, self.span)
+            for file, rows in ArrowSearch(table_files(self.uri), sought).scan(left):
+                yield file.path, drop_lost(rows, file.kept)
 
     def _look_up(
         self, near: Sequence[File], columns: Sequence[str]
@@ -128,7 +113,7 @@ class FileSearch:
             mask = is_wanted.slice(at, page.num_rows)
             at += page.num_rows
             some = wanted.filter(mask)
-            some = some.filter(self.span.in_arrow) if self.span else some
+            some = some.filter(self.span.condition) if self.span else some
             yield file.path, drop_lost(some, file.kept)
 
     def _index(self, files: Sequence[File], every: Sequence[File]) -> bool:
@@ -170,11 +155,6 @@ class FileSearch:
             return [(n, np.unique(codes_of(one[n]))) for n, one in zip(chosen, known, strict=True)]
         except (pa.ArrowInvalid, ValueError):
             return ()
-
-
-def has_polars() -> bool:
-    """True if polars is installed, which comes with the extra `spark`."""
-    return find_spec("polars") is not None
 
 
 def files_of(table: DeltaTable, far: Collection[str] = ()) -> list[File]:

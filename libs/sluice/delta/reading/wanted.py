@@ -3,7 +3,7 @@
 Values are compared by plain equality, so only exact types are searched.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -33,18 +33,16 @@ class Span:
     most: pa.Scalar
     nulls: bool
 
-    def test(self, column: Any, is_known: Any, value: Callable[[pa.Scalar], Any]) -> Any:
-        """Return the condition that a row's value is wanted, as Arrow's or polars' expression."""
-        if self.least.is_valid:
-            is_known &= column >= value(self.least)
-        if self.most.is_valid:
-            is_known &= column <= value(self.most)
-        return is_known | column.is_null() if self.nulls else is_known
-
     @property
-    def in_arrow(self) -> pc.Expression:
+    def condition(self) -> pc.Expression:
+        """The condition that a row's value is wanted."""
         column = pc.field(self.column)
-        return self.test(column, column.is_valid(), lambda one: one)
+        is_within = column.is_valid()
+        if self.least.is_valid:
+            is_within &= column >= self.least
+        if self.most.is_valid:
+            is_within &= column <= self.most
+        return is_within | column.is_null() if self.nulls else is_within
 
 
 @dataclass(frozen=True)

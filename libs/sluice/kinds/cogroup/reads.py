@@ -96,7 +96,7 @@ def _rows(
         return read_few(searched.uri, searched.version, most)
     if searched.is_large and now is None:
         return searched.few([wanted], most)
-    if searched.bytes > searched.limits.scanned_bytes:
+    if searched.bytes > searched.limits.searched_bytes:
         return None
     where, bounds = _among(wanted)
     if horizon and now is not None:

@@ -243,7 +243,7 @@ class Candidates:
         uri = batch.context.lake.uri(input_id)
         kept = table_size(plan.uri, plan.before.version).bytes
         limits, size = batch.context.limits, plan.size.bytes
-        if size > limits.collected_bytes or kept > limits.scanned_bytes:
+        if size > limits.collected_bytes or kept > limits.searched_bytes:
             return None
         is_small = max(size, kept) <= limits.read_here_bytes
         feed = read_feed(uri, after, upto)
