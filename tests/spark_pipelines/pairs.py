@@ -257,6 +257,17 @@ PAIRS = {
         "c.select('name', F.explode('tags').alias('tag')).filter(\"tag <> ''\")",
         "SELECT name, tag FROM (SELECT name, explode(tags) AS tag FROM customers) WHERE tag <> ''",
     ),
+    "explode_dropped": (
+        "c.withColumn('tag', F.explode('tags')).drop('tag').select('name')",
+        "SELECT name FROM (SELECT name, explode(tags) AS tag FROM customers)",
+    ),
+    "explode_counted": (
+        "c.select('name', F.explode_outer('tags').alias('t')).drop('t').groupBy('name').count()",
+        (
+            "SELECT name, count(1) AS count FROM (SELECT name, explode_outer(tags) AS t"
+            " FROM customers) GROUP BY name"
+        ),
+    ),
     "posexplode": (
         "c.where('cust > 1').select('name', F.posexplode('tags').alias('n', 'tag')).where('n < 2')",
         (

@@ -87,6 +87,12 @@ ANSWERS: dict[str, list[tuple[Any, ...]]] = {  # those of Spark
         ("z", None, 0, None, 0),
     ],
     "a.withColumnsRenamed({'v': 'q', 'q': 'r'}).select('r')": [(10,), (20,), (30,)],
+    "a.join(b, a.k == b.k).withColumn('k', F.lit(0)).toDF('p', 'q', 'r', 's', 't')": [
+        (0, 20, "y", 0, 200)
+    ],
+    "a.groupBy(F.lit(3).alias('three'), 'g').agg(F.sum('v').alias('s')).where('s > 20')": [
+        (3, "z", 30)
+    ],
 }
 REFUSED = {
     "a.withColumn('v', col('v') + 100).select(a.v)": "column 'v' of a DataFrame is not here any",

@@ -102,6 +102,9 @@ EXPRESSIONS = {  # of a DataFrame, and as they are written in its query
     "o.amount.isin(1, 2) == o.id.between(1, 2)": (
         "(orders_1.amount IN (1, 2)) = (orders_1.id >= 1 AND orders_1.id <= 2)"
     ),
+    "o.id.bitwiseOR(o.amount).bitwiseAND(4)": "(orders_1.id | orders_1.amount) & 4",
+    "o.id.bitwiseAND(4).bitwiseXOR(o.id.bitwiseOR(1))": "orders_1.id & 4 ^ (orders_1.id | 1)",
+    "o.id.isin([])": "FALSE",
     "F.lit(float('nan'))": "CAST('nan' AS DOUBLE)",
     "F.lit(float('-inf'))": "CAST('-inf' AS DOUBLE)",
     "F.expr('struct(day, amount as b)')": "STRUCT(orders_1.at AS day, orders_1.amount AS b)",

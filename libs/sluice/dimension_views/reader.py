@@ -22,6 +22,7 @@ from sluice.dimension_views.spec import DimensionView
 from sluice.errors import UsageError
 from sluice.language.expression import Expression
 from sluice.language.names import Row
+from sluice.language.syntax import SparkSQL
 from sluice.read.conditions import where as predicates
 from sluice.read.conditions.key_order import Cursors, KeyColumns, KeyOrder, KeyRange, behind
 from sluice.read.conditions.values import check_columns
@@ -222,13 +223,15 @@ def _open_dimension(lake: Lake, table: Table) -> DeltaTable:
 
 def translate(expression: Expression, view: str) -> str:
     """Return the expression in the query engine's SQL."""
-    tree = sqlglot.parse_one(expression.sql, dialect="spark")
+    tree = sqlglot.parse_one(expression.sql, dialect=SparkSQL)
     for node in tree.walk():
         if not isinstance(node, SAME):
             raise UsageError(
                 f"dimension view {view!r} can't be read without Spark: {expression.text!r}",
                 hint="select plain columns here, and compute in the lookup that joins it",
             )
+    for joined in reversed([*tree.find_all(exp.DPipe)]):  # it binds less there
+        joined.replace(exp.Paren(this=joined.copy()))
     return tree.sql(dialect="postgres", identify=True)
 
 

@@ -19,7 +19,7 @@ places), `together` (put one behind the other), or `?`.
 import logging
 import re
 from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sqlglot import exp
@@ -129,7 +129,45 @@ def _taking_one(name: str) -> Callable[[list[Tree]], Tree]:
     return read
 
 
-class VerbatimParser(SparkParser):
+_BITWISE = {
+    TokenType.AMP: exp.BitwiseAnd,
+    TokenType.CARET: exp.BitwiseXor,
+    TokenType.PIPE: exp.BitwiseOr,
+}
+
+
+class SparkSQLParser(SparkParser):
+    """Parser that takes `&` before `^` before `|`, and `||` as `+`, as Spark does."""
+
+    BITWISE: ClassVar[dict[Any, Any]] = {}
+    TERM: ClassVar[dict[Any, Any]] = {**SparkParser.TERM, TokenType.DPIPE: exp.DPipe}
+
+    def _parse_bitwise(self) -> Any:
+        read: Callable[[], Any] = super()._parse_bitwise
+        for sign, kind in _BITWISE.items():
+            read = partial(self._parse_chain, read, sign, kind)
+        return read()
+
+    def _parse_chain(self, read: Callable[[], Any], sign: Any, kind: type[exp.Binary]) -> Any:
+        found = read()
+        while self._match(sign):
+            found = self.expression(kind(this=found, expression=read()))
+        return found
+
+
+class SparkSQL(Spark):
+    """Spark's SQL as Spark reads it."""
+
+    if not TYPE_CHECKING:
+        Parser = SparkSQLParser
+
+        class Tokenizer(Spark.Tokenizer):
+            """A quote that is written twice is one of the text."""
+
+            STRING_ESCAPES: ClassVar[list[str]] = ["\\", "'", '"']
+
+
+class VerbatimParser(SparkSQLParser):
     """Parser that takes functions by the name written."""
 
     FUNCTIONS: ClassVar[dict[str, Any]] = {name.upper(): _taking_one(name) for name in _TAKE_ONE}
@@ -156,7 +194,7 @@ unpivot update use using vacuum values when where window with xor
 KEYWORDS = frozenset(_KEYWORDS.split())
 
 
-class Verbatim(Spark):
+class Verbatim(SparkSQL):
     """Spark SQL that takes and renders functions by the name written."""
 
     if not TYPE_CHECKING:

@@ -38,16 +38,16 @@ BINARY: dict[str, tuple[type[exp.Binary], int]] = {
     "ilike": (exp.ILike, 4),
     "rlike": (exp.RegexpLike, 4),
     "|": (exp.BitwiseOr, 5),
-    "^": (exp.BitwiseXor, 5),
-    "&": (exp.BitwiseAnd, 5),
-    "+": (exp.Add, 6),
-    "-": (exp.Sub, 6),
-    "*": (exp.Mul, 7),
-    "/": (exp.Div, 7),
-    "%": (exp.Mod, 7),
+    "^": (exp.BitwiseXor, 6),
+    "&": (exp.BitwiseAnd, 7),
+    "+": (exp.Add, 8),
+    "-": (exp.Sub, 8),
+    "*": (exp.Mul, 9),
+    "/": (exp.Div, 9),
+    "%": (exp.Mod, 9),
 }
 STRENGTH: dict[type[Tree], int] = dict(BINARY.values())
-NOT, TEST, ATOM = 3, 4, 9
+NOT, TEST, SIGN, ATOM = 3, 4, 10, 11
 _TESTS: tuple[type[Tree], ...] = (exp.Is, exp.In, exp.Between, exp.RegexpLike)
 
 
@@ -57,7 +57,7 @@ def _strength(tree: Tree) -> int:
     if isinstance(tree, _TESTS):
         return TEST
     if isinstance(tree, exp.Neg):
-        return 8
+        return SIGN
     return STRENGTH.get(type(tree), ATOM)
 
 
@@ -234,7 +234,7 @@ def _call(name: str, arguments: list[Tree]) -> Tree:  # noqa: PLR0911 - one per 
         case "isnotnull", [one]:
             return exp.Not(this=exp.Is(this=within(one, TEST + 1), expression=exp.null()))
         case "in", [one, *values]:
-            return exp.In(this=within(one, TEST + 1), expressions=values)
+            return exp.In(this=within(one, TEST + 1), expressions=values) if values else exp.false()
         case "when", _:
             pairs = zip(arguments[0::2], arguments[1::2], strict=False)
             ifs = [exp.If(this=when, true=then) for when, then in pairs]

@@ -161,7 +161,12 @@ class Plans:
 
     def aggregate(self, plan: Any) -> Rows:
         rows = self._input(plan)
-        keys = [c for e in plan.grouping_expressions for c in self._shown(rows, e)]
+        keys = [
+            # A number in GROUP BY would be that of a column.
+            replace(c, tree=exp.cast(c.tree, "int", dialect=Verbatim)) if c.tree.is_int else c
+            for e in plan.grouping_expressions
+            for c in self._shown(rows, e)
+        ]
         columns = [c for e in plan.aggregate_expressions for c in self._shown(rows, e)]
         group = proto.Aggregate
         made: type[exp.Expression]
@@ -247,11 +252,12 @@ class Plans:
             )
             for alias in plan.aliases
         }
-        columns = [made.pop(c.name.lower(), c) for c in rows.columns]
-        return rows.show((*columns, *made.values()))
+        columns = [made.get(c.name.lower(), c) for c in rows.columns]
+        known = {c.name.lower() for c in rows.columns}
+        return rows.show((*columns, *(c for name, c in made.items() if name not in known)))
 
     def drop(self, plan: Any) -> Rows:
-        rows = self.rows(plan.input)
+        rows = self._input(plan)
         names = {*map(rows.own_name, plan.column_names)}
         dropped = list[Column | None]()
         for expression in plan.columns:

@@ -104,8 +104,9 @@ class PipelineTables:
         key = json.dumps(fields, sort_keys=True)
         if key not in self._read:
             about = {"description": comment} if own and comment else {}
-            self._read[key] = own or self.free_name(name)
-            self._add("sources", self._read[key], {**about, **fields}, place)
+            made = own or self.free_name(name)
+            self._add("sources", made, {**about, **fields}, place)
+            self._read[key] = made
         return self._read[key]
 
     def delta_table(self, place: str, what: str) -> dict[str, Any]:

@@ -185,12 +185,9 @@ def _read_part(tree: Tree) -> E.ExpressionNode:
     return read(tree)
 
 
-# Precedence in Spark, unlike the parser's: all comparisons equal, & before ^ before |.
+# Precedence in Spark, unlike the parser's: all comparisons are equal.
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
 _PREDICATES = (exp.Is, exp.In, exp.Between, exp.Like, exp.ILike, exp.RegexpLike, exp.Not)
-_BITS: dict[type[Tree], int] = {
-    kind: i for i, kind in enumerate((exp.BitwiseOr, exp.BitwiseXor, exp.BitwiseAnd, exp.DPipe))
-}
 
 
 def _call_of(name: str, *trees: Tree | None) -> E.FunctionCall:
@@ -200,11 +197,10 @@ def _call_of(name: str, *trees: Tree | None) -> E.FunctionCall:
 
 def _binds_otherwise(tree: Tree) -> bool:
     """Return whether Spark applies the operators in a different order."""
-    if isinstance(tree, _COMPARISONS):
-        operands = (tree.this, tree.expression)
-        is_chain = isinstance(tree.expression, _COMPARISONS)
-        return is_chain or any(isinstance(operand, _PREDICATES) for operand in operands)
-    return _BITS.get(type(tree), 0) > _BITS.get(type(tree.this), len(_BITS))
+    if not isinstance(tree, _COMPARISONS):
+        return False
+    is_chain = isinstance(tree.expression, _COMPARISONS)
+    return is_chain or any(isinstance(one, _PREDICATES) for one in (tree.this, tree.expression))
 
 
 def _operator(tree: Tree) -> E.FunctionCall:

@@ -24,12 +24,12 @@ from sqlglot.errors import SqlglotError
 from sluice.errors import UsageError
 from sluice.language.interval import parse_time
 from sluice.language.names import RESERVED_PREFIX, unknown
-from sluice.language.syntax import reason_of
+from sluice.language.syntax import SparkSQL, reason_of
 from sluice.read.conditions.key_order import KeyRange, place
 from sluice.read.conditions.values import field_at, type_name
 
 ACCEPTED = "where takes comparisons, in, between, like, is [not] null, and, or, not"
-QUOTED = r"a quote in a text is written \': Spark joins two texts that follow each other"
+ADJACENT = "Spark joins two texts that follow each other; write one text"
 Operator = type[exp.Binary]
 MIRRORED: Mapping[Operator, Operator] = {
     exp.LT: exp.GT,
@@ -88,7 +88,7 @@ def syntax_tree(text: str) -> exp.Expr:
         raise UsageError(f"where must be a text, not {text!r}", hint=ACCEPTED)
     try:
         text.encode()
-        return sqlglot.parse_one(text, dialect="spark").transform(_join_path)
+        return sqlglot.parse_one(text, dialect=SparkSQL).transform(_join_path)
     except UnicodeEncodeError:
         raise UsageError(f"where {text!r} is no text of UTF-8", hint=ACCEPTED) from None
     except (SqlglotError, RecursionError) as error:
@@ -227,7 +227,7 @@ class _Compiler:
 
     def _refuse(self, node: exp.Expr) -> UsageError:
         part = node.sql(dialect="spark")
-        hint = QUOTED if isinstance(node, exp.Concat) else ACCEPTED
+        hint = ADJACENT if isinstance(node, exp.Concat) else ACCEPTED
         return UsageError(f"where does not support {part!r} (in {self.text!r})", hint=hint)
 
 

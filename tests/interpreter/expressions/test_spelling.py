@@ -1,0 +1,36 @@
+"""Texts of SQL mean what Spark 4 reads in them: the answers are Spark's."""
+
+import pytest
+from pyspark.sql import SparkSession
+
+from sluice.interpreter.refusals import UnsupportedLocally
+
+ANSWERS = {
+    "1 | 2 & 4 ^ 1": 1,
+    "3 ^ 1 & 2": 3,
+    "7 & 3 ^ 1": 2,
+    "6 & 3 | 8 ^ 1": 11,
+    "CAST(1 || 2 AS INT) + 3": 15,
+    "1 + 1 || 2": "22",
+    "3 || 4 * 2": "38",
+    "'it''s'": "it's",
+    "'a''''b'": "a''b",
+    "''''": "'",
+    '"x""y"': 'x"y',
+    "'a\"\"b'": 'a""b',
+    r"'a\'b'": "a'b",
+}
+
+
+@pytest.mark.parametrize(("text", "answer"), ANSWERS.items())
+def test_signs_and_quotes_are_read_as_by_spark(
+    spark: SparkSession, text: str, answer: object
+) -> None:
+    assert spark.range(1).selectExpr(f"{text} AS x").collect()[0].x == answer
+
+
+def test_texts_are_joined_before_what_is_behind_them_is_added(spark: SparkSession) -> None:
+    """Spark answers 15 and 104; sums of texts are left to it."""
+    for text in ("1 || 2 + 3", "10 || 5 - 1"):
+        with pytest.raises(UnsupportedLocally, match=r"string [-+] int"):
+            spark.range(1).selectExpr(text).collect()
