@@ -105,6 +105,9 @@ EXPRESSIONS = {  # of a DataFrame, and as they are written in its query
     "o.id.bitwiseOR(o.amount).bitwiseAND(4)": "(orders_1.id | orders_1.amount) & 4",
     "o.id.bitwiseAND(4).bitwiseXOR(o.id.bitwiseOR(1))": "orders_1.id & 4 ^ (orders_1.id | 1)",
     "o.id.isin([])": "FALSE",
+    "F.expr('aggregate(array(1), 0, (s, day) -> s + day) + day(day)')": (
+        "AGGREGATE(ARRAY(1), 0, (s, day) -> s + day) + DAY(orders_1.at)"
+    ),
     "F.lit(float('nan'))": "CAST('nan' AS DOUBLE)",
     "F.lit(float('-inf'))": "CAST('-inf' AS DOUBLE)",
     "F.expr('struct(day, amount as b)')": "STRUCT(orders_1.at AS day, orders_1.amount AS b)",

@@ -101,16 +101,10 @@ class Expressions:
         """Return a parsed expression with its columns found."""
         if tree.find(exp.Query):
             raise NotTranslated("a query inside an expression: join the table, or use spark.sql")
-        bound = {
-            name.name.lower()
-            for one in tree.find_all(exp.Lambda)
-            for name in one.expressions
-            if isinstance(name, exp.Identifier)
-        }
-        for column in [*tree.find_all(exp.Column)]:
-            parts = [part.name for part in column.parts]
-            if parts[0].lower() in bound or isinstance(column.this, exp.Star):
+        for column in [*tree.find_all(exp.Column)]:  # variables of lambdas are none
+            if isinstance(column.this, exp.Star):
                 continue
+            parts = [part.name for part in column.parts]
             found = self.find(parts, None)
             if column is tree:
                 return found
