@@ -57,7 +57,7 @@ def join(plans: Reader, plan: Any) -> Rows:
         shown, hidden = _using(left, right, [*plan.using_columns], type_)
         keys = (*hidden, *keys)
     if type_ in ("left_semi", "left_anti"):
-        shown, keys = left.columns, left.keys
+        shown, keys = tuple(c for c in shown if c in left.columns), left.keys
     table = right.source.args["from_"].this.copy()
     how = "cross" if on is None else _JOINS[type_]
     source = left.source.copy().join(table, on=on, join_type=how, copy=False)
