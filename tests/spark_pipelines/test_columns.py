@@ -96,6 +96,8 @@ ANSWERS: dict[str, list[tuple[Any, ...]]] = {  # those of Spark
         (20, 2),
         (30, None),
     ],
+    "a.unionByName(a).drop(col('ta.k')).where('ta.v > 20')": [(30, "z"), (30, "z")],
+    "a.alias('l').select('k', 'v').intersect(a.select('k', 'v')).where('l.v > 20')": [(None, 30)],
     "b.select('w', 'k').join(a, 'k', 'semi').toDF('p', 'q')": [(2, 200)],
     "a.groupBy(F.lit(3).alias('three'), 'g').agg(F.sum('v').alias('s')).where('s > 20')": [
         (3, "z", 30)

@@ -90,7 +90,9 @@ def combine_sets(plans: Reader, plan: Any) -> Rows:
     made = {"UNION": exp.Union, "INTERSECT": exp.Intersect, "EXCEPT": exp.Except}[name]
     query = made(this=left.query, expression=right.query, distinct=not plan.is_all)
     is_new = made is exp.Union  # Spark takes its columns for other ones than the left's
-    columns = (Column(c.name, c.tree, frozenset() if is_new else c.plans) for c in left.columns)
+    columns = (
+        Column(c.name, c.tree, frozenset() if is_new else c.plans, c.aliases) for c in left.columns
+    )
     return plans.from_query(query, columns, left.names)
 
 
