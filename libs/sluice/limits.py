@@ -67,7 +67,7 @@ class Limits:
     slice_file_rows: int = 5_000_000
     """Rows per file of a slice that is filed again; more are cut into several files."""
 
-    merged_bytes: int = 32_000_000
+    merged_bytes: int = 8_000_000
     """Files with changed keys that a small commit rewrites; in more, it marks the changed rows."""
 
     marked_share: float = 0.1

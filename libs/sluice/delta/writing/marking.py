@@ -63,7 +63,7 @@ from sluice.delta.writing.own_commits import (
 from sluice.language.names import CHANGE_TYPE
 from sluice.limits import Limits
 
-PARTED = 32  # times fewer bytes are rewritten in partitions, most of which a small commit leaves
+PARTED = 8  # times fewer bytes are rewritten in partitions, most of which a small commit leaves
 
 
 class Keys:

@@ -8,6 +8,7 @@ the changelog of the view over the state.
 from collections.abc import Iterator
 from dataclasses import replace
 from enum import StrEnum
+from functools import cached_property
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -86,14 +87,15 @@ class TopKBatch(Batch[TopKState]):
         return self.living(self.operator.acceptable(self.snapshots(), rows))
 
     def _move(self) -> BatchResult:
-        local = LocalReads.of(self)
+        found = self._candidates
+        local = LocalReads.of(self, found) if found else None
         came = self._prepare(local.feed if local else self._feed())
         changes = self._changes(came)
         if not local:
             changes = self.hold(changes)
         rows = local.state if local else self.current_of(self._groups(changes))
-        found = move_rows(self.operator, rows, changes, self.alive)
-        moves = Here.of(found) if local else self._few_or_many(found)
+        moved = move_rows(self.operator, rows, changes, self.alive)
+        moves = Here.of(moved) if local else self._few_or_many(moved)
         strategy = self._strategy(moves)
         short = moves.where(is_true(SHORT)).distinct(self.operator.group or (SHORT,))
         if refills := short.count():
@@ -164,9 +166,13 @@ class TopKBatch(Batch[TopKState]):
     def candidate_groups(self) -> DataFrame:
         """Return the groups with changes that can matter; the batch reads their kept rows."""
         ((input_id, (_, upto)),) = self.plan.ranges.items()
-        found, uri = Candidates.of(self), self.context.lake.uri(input_id)
+        found, uri = self._candidates, self.context.lake.uri(input_id)
         feed = handed_over(self.session, uri, upto, found.feed) if found else self._feed()
         return self._groups(self._prepare(feed))
+
+    @cached_property
+    def _candidates(self) -> Candidates | None:
+        return Candidates.of(self)
 
     def _feed(self) -> DataFrame:
         ((input_id, range_),) = self.plan.ranges.items()

@@ -12,7 +12,6 @@ shortlist, and the kept rows of its groups.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import reduce
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +24,8 @@ from sluice.changes.diff import CHANGE, WEIGHT, agree_in
 from sluice.changes.order import Direction, at_or_before
 from sluice.delta.log.files import table_size
 from sluice.delta.reading.local import handed_over, read_feed, read_rows
-from sluice.delta.reading.wanted import is_exact
+from sluice.delta.reading.searched_version import SearchedVersion
+from sluice.delta.reading.wanted import WantedValues, are_among, is_exact
 from sluice.engine.computing.batch import Batch
 from sluice.engine.query.operator import names, same
 from sluice.kinds.topk.operator import (
@@ -210,53 +210,49 @@ class LocalReads:
     state: DataFrame
 
     @classmethod
-    def of(cls, batch: Batch[TopKState]) -> "LocalReads | None":
-        """Read the rows; return None if there is too much to read."""
-        found, plan, session = Candidates.of(batch), batch.plan, batch.session
-        if found is None:
-            return None
+    def of(cls, batch: Batch[TopKState], found: "Candidates") -> "LocalReads":
+        """Hand the rows over."""
+        plan, session = batch.plan, batch.session
         assert plan.before is not None
         ((input_id, (_, upto)),) = plan.ranges.items()
-        rows = read_rows(plan.uri, plan.before.version, where=found.where)
         return cls(
             handed_over(session, batch.context.lake.uri(input_id), upto, found.feed).coalesce(1),
-            handed_over(session, plan.uri, plan.before.version, rows).coalesce(1),
+            handed_over(session, plan.uri, plan.before.version, found.state).coalesce(1),
         )
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """Rows of the input's feed that can matter, and a condition that their groups' rows meet.
-
-    There is no condition if the state is read whole.
-    """
+    """Rows of the input's feed that can matter, and the kept rows of at least their groups."""
 
     feed: pa.Table
-    where: pc.Expression | None
+    state: pa.Table
 
     @classmethod
     def of(cls, batch: Batch[TopKState]) -> "Candidates | None":
-        """Read the feed, and the columns that decide; None if there is too much to read."""
+        """Read the rows; return None if there is too much to read."""
         plan = batch.plan
         assert plan.before is not None
         ((input_id, (after, upto)),) = plan.ranges.items()
         uri = batch.context.lake.uri(input_id)
         kept = table_size(plan.uri, plan.before.version).bytes
         limits, size = batch.context.limits, plan.size.bytes
-        if size > limits.collected_bytes or kept > limits.searched_bytes:
+        if size > limits.collected_bytes:
             return None
         is_small = max(size, kept) <= limits.read_here_bytes
         feed = read_feed(uri, after, upto)
         short = Shortlist.of(batch.operator.ranking, feed.schema)
-        where = None
-        if short:
-            touched = short.groups(feed)
-            kept_rows = read_rows(plan.uri, plan.before.version, short.of_state, touched)
-            feed = short.keep_candidates(feed, kept_rows)
-            where = short.groups(feed)
-        if not is_small and (short is None or feed.num_rows > limits.handed_rows):
+        if short is None:
+            whole = read_rows(plan.uri, plan.before.version) if is_small else None
+            return cls(feed, whole) if whole else None
+        searched = SearchedVersion(plan.uri, plan.before.version, limits)
+        state = searched.few([short.groups(feed)], limits.reread_rows)
+        if state is None:
             return None
-        return cls(feed, where)
+        feed = short.keep_candidates(feed, state)
+        if not is_small and feed.num_rows > limits.handed_rows:
+            return None
+        return cls(feed, state.filter(are_among(state, [short.groups(feed)])))
 
 
 _ROW, _WORST, _MISSING = "_row", "_worst", "_missing"
@@ -289,13 +285,8 @@ class Shortlist:
         *by, column = [str(name) for name in plain]
         return cls(dict(zip(group, by, strict=True)), column, ranking.order[0])
 
-    @property
-    def of_state(self) -> tuple[str, ...]:
-        """Columns of the state that are needed of all its rows."""
-        return (*self.group, self.first.column, COMPLETE)
-
     def keep_candidates(self, feed: pa.Table, state: pa.Table) -> pa.Table:
-        """Return the feed's rows that can matter, given `of_state` of all rows of the state."""
+        """Return the feed's rows that can matter, given the state's rows of all their groups."""
         numbered = feed.select(list(dict.fromkeys([*self.group.values(), self.column])))
         numbered = numbered.append_column(_ROW, pa.array(np.arange(feed.num_rows)))
         left, right = list(self.group.values()), list(self.group)
@@ -305,10 +296,10 @@ class Shortlist:
         stays = pc.invert(pc.fill_null(is_behind, False))
         return feed.take(joined.filter(stays)[_ROW])
 
-    def groups(self, feed: pa.Table) -> pc.Expression:
-        """Return a condition on the state that the groups of the feed's rows meet."""
-        each = [pc.field(name).isin(pc.unique(feed[column])) for name, column in self.group.items()]
-        return reduce(lambda a, b: a & b, each)
+    def groups(self, feed: pa.Table) -> WantedValues:
+        """Return the groups of the feed's rows, as values of the state's columns."""
+        found = {name: pc.unique(feed[column]) for name, column in self.group.items()}
+        return {name: pa.chunked_array([values]) for name, values in found.items()}
 
     def _worst(self, state: pa.Table) -> pa.Table:
         """Return the last first key of each group that is incomplete and has no null key."""
