@@ -105,6 +105,7 @@ EXPRESSIONS = {  # of a DataFrame, and as they are written in its query
     "o.id.bitwiseOR(o.amount).bitwiseAND(4)": "(orders_1.id | orders_1.amount) & 4",
     "o.id.bitwiseAND(4).bitwiseXOR(o.id.bitwiseOR(1))": "orders_1.id & 4 ^ (orders_1.id | 1)",
     "o.id.isin([])": "FALSE",
+    "F.array('id', 'amount')[1]": "ARRAY(orders_1.id, orders_1.amount)[1]",
     "F.expr('aggregate(array(1), 0, (s, day) -> s + day) + day(day)')": (
         "AGGREGATE(ARRAY(1), 0, (s, day) -> s + day) + DAY(orders_1.at)"
     ),

@@ -137,8 +137,12 @@ _BITWISE = {
 
 
 class SparkSQLParser(SparkParser):
-    """Parser that takes `&` before `^` before `|`, and `||` as `+`, as Spark does."""
+    """Parser that takes `&` before `^` before `|`, and `||` as `+`, as Spark does.
 
+    `array(…)[0]` is an element of that array.
+    """
+
+    ARRAY_CONSTRUCTORS: ClassVar[dict[str, Any]] = {}
     BITWISE: ClassVar[dict[Any, Any]] = {}
     TERM: ClassVar[dict[Any, Any]] = {**SparkParser.TERM, TokenType.DPIPE: exp.DPipe}
 
@@ -269,7 +273,6 @@ WHY_NOT: dict[type[Tree], str] = {
     exp.Any: f"ANY {_OF_AGGREGATES}",
     exp.CurrentDate: CLOCK,
     exp.CurrentTimestamp: CLOCK,
-    exp.Array: "write get(array(...), 0) for an element of a new array",
     exp.Concat: "write one text; a quote inside it as \\'",
     exp.Block: "one expression is expected: ';' is not allowed",
     exp.Tuple: "a list in parentheses is only allowed after IN",
