@@ -28,7 +28,8 @@ OF_NULLS = (
     *("without_nulls", "without_all_nulls", "with_two_values"),
     *("filled_by_type", "filled_by_column"),
 )
-REFUSED_BY_SPARK = ("dropped", "distinct", "sql", "local", *OF_NULLS)
+DROPPED = ("dropped", "explode_dropped", "explode_counted")
+REFUSED_BY_SPARK = (*DROPPED, "distinct", "sql", "local", *OF_NULLS)
 WHOLE = ("no_equality",)  # which Spark would compute for Sluice as well
 
 
