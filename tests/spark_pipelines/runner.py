@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow.dataset as ds
 import pyspark
 from deltalake import DeltaTable
+from tests.support.java import LEAN
 
 from sluice.spark.jars import classpath
 from sluice.spark.java import environment
@@ -27,6 +28,7 @@ CONF = {
     "spark.sql.shuffle.partitions": "2",
     "spark.databricks.delta.snapshotPartitions": "2",
     "spark.connect.grpc.binding.address": "127.0.0.1",
+    "spark.ui.enabled": "false",
 }
 
 
@@ -38,8 +40,8 @@ def run_by_spark(spec: Path) -> None:
     text = spec.read_text().replace(f"{spec.parent}/lake", f"{spec.parent}/spark-storage")
     theirs.write_text(text.replace("spark.sql.warehouse.dir", "spark.of.no.meaning"))
     home = Path(pyspark.__file__).parent
-    env = {**os.environ, **environment(), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_HOME": str(home)}
-    env |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOG_LEVEL": "ERROR"}
+    env = {**os.environ, **environment(), **LEAN, "SPARK_LOCAL_IP": "127.0.0.1"}
+    env |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOG_LEVEL": "ERROR", "SPARK_HOME": str(home)}
     env["SPARK_DIST_CLASSPATH"] = os.pathsep.join(map(str, classpath()))
     settings = spec.parent / "spark-conf"
     settings.mkdir(exist_ok=True)
