@@ -7,7 +7,9 @@ import pytest
 from tests.dimension_views.tables import brands, products
 from tests.read.tables import CONFIG, day, project_at, write_table
 
+from sluice.dimension_views.reader import translate
 from sluice.errors import UsageError
+from sluice.language.expression import Expression
 from sluice.read.changelog import Changelog
 from sluice.read.lake import Lake
 
@@ -125,3 +127,12 @@ def test_of_a_history_the_current_row_stands(tmp_path):
     assert prices.get(1)["price"] == Decimal("3.00")
     assert prices.get(1, day(1)) is None
     assert [row["price"] for row in prices.all()] == [Decimal("2.00"), Decimal("3.00")]
+
+
+@pytest.mark.parametrize(
+    ("text", "sql"),
+    [("a || b + c", '("a" || "b") + "c"'), ("a + b || c", '"a" + "b" || "c"')],
+)
+def test_texts_are_joined_where_spark_joins_them(text: str, sql: str) -> None:
+    """`||` binds as `+` in Spark, and less in the engine that reads."""
+    assert translate(Expression.parse(text), "products") == sql

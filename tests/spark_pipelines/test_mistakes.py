@@ -3,7 +3,9 @@
 import subprocess
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 from tests.spark_pipelines.projects import read_here, sluice, write_project
 
 from sluice.declare import spark_specs
@@ -152,3 +154,17 @@ def test_an_aggregate_that_asks_for_types_leaves_only_its_table_out(
     assert (file, line) == ("transformations/a.py", 4)
     assert problem.startswith(f"numbers: {method} of groups asks for the columns' types: write agg")
     assert [*found["sections"]["views"]] == ["others"]
+
+
+def test_a_table_that_can_not_be_declared_leaves_out_all_that_read_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = pa.table({"id": [1], "m": pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int64()))})
+    write_deltalake(tmp_path / "maps", rows)
+    read = f'spark.read.format("delta").load("{tmp_path}/maps")'
+    views = "".join(
+        f"@dp.materialized_view\ndef {name}():\n    return {read}.select('id')\n" for name in "ab"
+    )
+    project = write_project(tmp_path, a_py=f"from pyspark import pipelines as dp\n{views}")
+    found = read_here(project, monkeypatch)
+    assert [line for _, line, *_ in found["left_out"]] == [2, 5]

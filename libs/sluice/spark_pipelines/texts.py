@@ -53,7 +53,7 @@ def read_schema(text: str) -> StructType:
 
 
 def _column_definitions(ddl: str) -> list[exp.ColumnDef]:
-    tree = sqlglot.parse_one(f"CREATE TABLE t ({ddl})", dialect="spark")
+    tree = sqlglot.parse_one(f"CREATE TABLE t ({ddl})", dialect=Verbatim)
     return [c for c in tree.this.expressions if isinstance(c, exp.ColumnDef)]
 
 

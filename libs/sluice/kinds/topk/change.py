@@ -243,8 +243,7 @@ class Candidates:
         feed = read_feed(uri, after, upto)
         short = Shortlist.of(batch.operator.ranking, feed.schema)
         if short is None:
-            whole = read_rows(plan.uri, plan.before.version) if is_small else None
-            return cls(feed, whole) if whole else None
+            return cls(feed, read_rows(plan.uri, plan.before.version)) if is_small else None
         searched = SearchedVersion(plan.uri, plan.before.version, limits)
         state = searched.few([short.groups(feed)], limits.reread_rows)
         if state is None:
