@@ -81,8 +81,13 @@ def a_span(chance: random.Random) -> Span:
     return Span(name, least, most, chance.random() < 0.5)
 
 
-def searched(uri: str, wanted: list[dict[str, list[Any]]], span: Span | None = None) -> pa.Table:
-    searched = SearchedVersion(uri, DeltaTable(uri).version(), Limits())
+def searched(
+    uri: str,
+    wanted: list[dict[str, list[Any]]],
+    span: Span | None = None,
+    columns: Sequence[str] = (),
+) -> pa.Table:
+    searched = SearchedVersion(uri, DeltaTable(uri).version(), Limits(), columns)
     values = [
         {n: pa.chunked_array([pa.array(v, SCHEMA.field(n).type)]) for n, v in one.items()}
         for one in wanted

@@ -16,6 +16,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from tests.delta.reading.searched import (
     COMPARED,
+    SCHEMA,
     a_row,
     a_span,
     among,
@@ -190,6 +191,31 @@ def indexed(tmp_path: Path, cache: Path) -> str:
 
 
 WANTED = [{"big": [10**12, None]}]
+
+
+def test_columns_are_kept_that_were_read(
+    tmp_path: Path, cache: Path, opened: Callable[[], int]
+) -> None:
+    """A search of other columns keeps these, too; those that no file has yet are null."""
+    uri = written(tmp_path, random.Random(5), ())
+    rows = DeltaTable(uri).to_pyarrow_table().to_pylist()
+    every = [row for row in rows if among(row, WANTED[0])]
+    sizes = []
+    for columns in (["small"], ["small", "text", "tags"], ["small"], SCHEMA.names):
+        before = opened()
+        chosen = [{name: row[name] for name in columns} for row in every]
+        for _ in range(3):
+            found = searched(uri, WANTED, columns=columns)
+            assert shown(found.to_pylist()) == shown(chosen)
+            sizes.append(sum(path.stat().st_size for path in cache.rglob("*.rows")))
+        assert opened() > before
+    assert 0 < 4 * sizes[1] < sizes[-1]
+    write_deltalake(
+        uri, pa.table({"big": [10**12], "added": [7]}), mode="append", schema_mode="merge"
+    )
+    for _ in range(3):
+        found = searched(uri, WANTED, columns=["added"])
+        assert sorted(found["added"].to_pylist(), key=str) == [7, *[None] * len(every)]
 
 
 @pytest.mark.parametrize("take_away", TAKE_AWAY)

@@ -1,9 +1,9 @@
 """Rows of data files by value, kept on this machine: they are looked up, not searched.
 
 Random keys are in nearly every row group of a large table, so a search decodes most of it. A data
-file never changes after its commit, and neither does what is derived from it: a copy of its rows
-that is mapped, not decoded, and for each column that was looked up, the codes of its values in
-order. Deletion vectors and the set of files are the log's.
+file never changes after its commit, and neither does what is derived from it: a copy of those
+columns that were read, which is mapped, not decoded, and for each column that was looked up, the
+codes of its values in order. Deletion vectors and the set of files are the log's.
 
 The index lies in the cache folder, may be deleted at any time, and is never trusted: it names the
 data file that it was made of, on a disk or in a store, rows are compared with the wanted values,
@@ -17,7 +17,7 @@ import random
 import shutil
 import tempfile
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock
@@ -26,6 +26,7 @@ from urllib.parse import quote, unquote
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import xxhash
 from cachetools import LRUCache
 
@@ -39,12 +40,13 @@ from sluice.errors import UsageError
 Codes = np.ndarray[tuple[int], np.dtype[np.uint64]]
 Numbers = np.ndarray[tuple[int], np.dtype[np.int64]]
 
-VARIABLE, FORMAT = "SLUICE_CACHE_BYTES", 3
+VARIABLE, FORMAT = "SLUICE_CACHE_BYTES", 4
 ROWS, CODES, UNFINISHED = ".rows", ".codes", ".unfinished-"
 TABLE = "table"  # the file that names the table's folder
+STORED = b"stored"  # names the columns of the data file
 OLD = 3600  # seconds after which another process can't be writing a file
 DAY = 86_400  # seconds
-MOST_BYTES = 1_000_000_000  # of a data file's columns, not compressed; a larger one is searched
+MOST_BYTES = 1_000_000_000  # of columns of a data file, not compressed; a larger one is searched
 BLOCK = 4096  # bytes, a page of memory
 END = 24  # bytes: lengths of payload and description, checksum of description and blocks' checksums
 
@@ -181,7 +183,18 @@ class FileIndex:
             len(self._file.payload),
         )
         self._file.check(np.array([0, tail]), np.array([head, size]))
-        self._rows = pa.ipc.open_file(self._file.payload).get_batch(0)
+        rows = pa.ipc.open_file(self._file.payload).get_batch(0)
+        self._lacks = frozenset(json.loads(rows.schema.metadata[STORED])) - {*rows.schema.names}
+        self._rows = rows.replace_schema_metadata(None)
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """The columns of which it holds the values."""
+        return list(self._rows.schema.names)
+
+    def has(self, columns: Iterable[str]) -> bool:
+        """True if it holds all values of these columns that the data file has."""
+        return self._lacks.isdisjoint(columns)
 
     @property
     def count(self) -> int:
@@ -219,7 +232,9 @@ class FileIndex:
         return self.find(column, codes_of(pa.array([value], type_)))
 
     def take(self, numbers: Numbers, schema: pa.Schema) -> pa.Table:
-        """Return columns of the numbered rows; those that the file lacks are null."""
+        """Return columns of the numbered rows; those that the data file lacks are null."""
+        if not self.has(schema.names):
+            raise Unusable
         present = self._rows.select([n for n in schema.names if n in self._rows.schema.names])
         for name in present.schema.names:
             if name not in self._parts:
@@ -341,18 +356,25 @@ class TableIndex:
         return False
 
     def build(
-        self, files: Iterable[File], column: str, schema: pa.Schema, every: Iterable[File]
+        self,
+        files: Iterable[File],
+        column: str,
+        read: Collection[str],
+        schema: pa.Schema,
+        every: Iterable[File],
     ) -> None:
         """Keep rows and values of data files; where that is impossible, they are searched again.
 
-        `schema`: the table's types. `every`: the files of a version that is read now.
+        `read`: the columns that are kept, beside those that are. `schema`: the table's types.
+        `every`: the files of a version that is read now.
         """
         with suppress(OSError, Unusable, pa.ArrowException, OverflowError):
             os.utime(self._folder)
             self._prune(every)
             for data in files:
-                if not self.of(data, column) and (rows := self._read(data.path, column, schema)):
-                    self._keep(data, rows, column)
+                kept = self.of(data, column)
+                if not (kept and kept.has(read)):
+                    self._keep(data, column, read, schema)
             self._make_room()
 
     def differing(self, schema: pa.Schema, files: int = 3, rows: int = 100) -> list[str]:
@@ -365,13 +387,14 @@ class TableIndex:
                 name, size, modified = MappedFile(path, {}).about["file"][:3]
                 data = File(quote(name), size, modified)
                 index = FileIndex(place, self._identity(data))
-                read = self._read(data.path, schema.names[0], schema)
+                held = pa.schema([f for f in schema if f.name in index.columns])
+                read = self._read(data.path, held.names[0], held)
                 if read is None or read.num_rows != index.count:
                     found.append(name)
                     continue
                 drawn = np.sort(np.random.default_rng().integers(0, index.count, rows))
-                held = index.take(drawn, read.schema).to_pylist()
-                if repr(held) != repr(read.take(pa.array(drawn)).to_pylist()):
+                known = index.take(drawn, read.schema).to_pylist()
+                if repr(known) != repr(read.take(pa.array(drawn)).to_pylist()):
                     found.append(name)
         return found
 
@@ -405,25 +428,34 @@ class TableIndex:
         return {"format": FORMAT, "file": held}
 
     def _read(self, path: str, column: str, schema: pa.Schema) -> pa.RecordBatch | None:
-        """Return a data file's rows in the table's types; None if large, or without the column."""
+        """Return columns of a data file in the table's types, and the names of all in its metadata.
+
+        None if they are large, or lack the column.
+        """
         with table_files(self._uri).open(path) as file:
-            groups = range(file.metadata.num_row_groups)
-            size = sum(file.metadata.row_group(g).total_byte_size for g in groups)
-            names = [name for name in schema.names if name in file.schema_arrow.names]
-            if column not in names or size > MOST_BYTES:
+            stored = file.schema_arrow.names
+            names = [name for name in schema.names if name in stored]
+            if column not in names or _bytes_of(file.metadata, names) > MOST_BYTES:
                 return None
             rows = file.read(columns=names).select(names)
-        fields = [schema.field(name) for name in names]
-        known = rows.cast(pa.schema(fields)).combine_chunks()
+        types = pa.schema([schema.field(name) for name in names], {STORED: json.dumps(stored)})
+        known = rows.cast(types).combine_chunks()
         return known.to_batches()[0] if len(rows) else None
 
-    def _keep(self, data: File, rows: pa.RecordBatch, column: str) -> None:
+    def _keep(self, data: File, column: str, read: Collection[str], schema: pa.Schema) -> None:
         place, identity = self._place(data.path), self._identity(data)
+        kept = None
+        with suppress(Unusable):
+            kept = FileIndex(place, identity)
+        names = {column, *read, *(kept.columns if kept else ())}
+        rows = self._read(data.path, column, pa.schema([f for f in schema if f.name in names]))
+        if rows is None:
+            return
         place.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            MappedFile(_rows_path(place), identity)
-        except Unusable:
+        if not (kept and kept.has(names)):
             _write_rows(_rows_path(place), rows, identity)
+            with _lock:
+                _open.pop(place, None)
         passing("indexing", self._uri)
         codes = codes_of(rows[column])
         order = np.argsort(codes, kind="stable")
@@ -475,6 +507,17 @@ def _most_bytes() -> int:
 
 
 _NO_CODES = np.array([], np.uint64)
+
+
+def _bytes_of(metadata: pq.FileMetaData, columns: Collection[str]) -> int:
+    """Return the bytes of a data file's columns, not compressed."""
+    groups = (metadata.row_group(number) for number in range(metadata.num_row_groups))
+    parts = (group.column(at) for group in groups for at in range(group.num_columns))
+    return sum(
+        part.total_uncompressed_size
+        for part in parts
+        if part.path_in_schema.partition(".")[0] in columns
+    )
 
 
 def _write_rows(path: Path, rows: pa.RecordBatch, identity: Mapping[str, Any]) -> None:

@@ -51,7 +51,7 @@ class FileSearch:
         """
         near = [f for f in files if not f.is_far and any(map(f.may_have, self.wanted))]
         left = yield from self._look_up(near, columns)
-        if sum(file.bytes for file in left) > WORTH_BYTES and self._index(left, files):
+        if sum(file.bytes for file in left) > WORTH_BYTES and self._index(left, files, columns):
             left = yield from self._look_up(left, columns)
         if left:
             sought = Sought(self.stored, self.wanted, columns, self.most, self.span)
@@ -85,16 +85,15 @@ class FileSearch:
 
         None if the file has no index, or many are wanted.
         """
-        index, found = None, []
+        index, found, names = None, [], self._read_columns(columns)
         for column, codes in self._codes:
             index = self._table_index.of(file, column)
-            if index is None:
+            if index is None or not index.has(names):
                 return None
             found.append(index.find(column, codes))
         if index is None or FEW * sum(map(len, found)) > index.count:
             return None
         numbers = found[0] if len(found) == 1 else np.unique(np.concatenate(found))
-        names = {*columns, *(name for one in self._distinct for name in one)}
         fields = [field for field in self.stored if field.name in names]
         rows = index.take(numbers, pa.schema([f for f in fields if f.name not in file.constants]))
         for name in file.constants.keys() & names:
@@ -116,18 +115,23 @@ class FileSearch:
             some = some.filter(self.span.condition) if self.span else some
             yield file.path, drop_lost(some, file.kept)
 
-    def _index(self, files: Sequence[File], every: Sequence[File]) -> bool:
-        """Index files, of all those of the version, if the table was searched before.
+    def _index(self, files: Sequence[File], every: Sequence[File], columns: Sequence[str]) -> bool:
+        """Index columns of files, of all those of the version, if the table was searched before.
 
         True if some are.
         """
-        columns = {column for column, _ in self._codes}
-        due = [column for column in columns if self._table_index.is_due(column)]
+        compared = {column for column, _ in self._codes}
+        due = [column for column in compared if self._table_index.is_due(column)]
         ends = accumulate(file.bytes for file in files)
         some = [file for file, end in zip(files, ends, strict=True) if end <= AT_ONCE_BYTES]
         for column in due:
-            self._table_index.build(some or files[:1], column, self.stored, every)
+            read = self._read_columns(columns)
+            self._table_index.build(some or files[:1], column, read, self.stored, every)
         return bool(due)
+
+    def _read_columns(self, columns: Sequence[str]) -> set[str]:
+        """Return these columns and those that are compared."""
+        return {*columns, *(name for one in self._distinct for name in one)}
 
     @cached_property
     def _table_index(self) -> TableIndex:
