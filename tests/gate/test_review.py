@@ -12,7 +12,7 @@ import yaml
 from tests.gate.conftest import SALES
 from tests.gate.rows import expect
 
-from sluice.declare.expectation import Expectation
+from sluice.declare.table_spec import Expectation
 from sluice.gate import engine, review
 from sluice.gate.rules.suite import other_column
 

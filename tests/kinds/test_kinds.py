@@ -10,8 +10,7 @@ import pytest
 
 from sluice.cli.main import main
 from sluice.declare.column_lineage import Columns
-from sluice.declare.kind import Kind
-from sluice.declare.registry import BUILT_IN, commands_of_kinds, kind, kinds
+from sluice.declare.registry import BUILT_IN, Kind, commands_of_kinds, kind, kinds
 from sluice.declare.table_spec import TableSpec
 from sluice.engine.planning.nodes import Maker
 from sluice.engine.query.absence import Absence

@@ -18,7 +18,7 @@ from tests.gate.rows import SCHEMA, expect, random_rows
 from tests.report import lake
 
 from sluice.cli.main import main
-from sluice.declare.expectation import Expectation
+from sluice.declare.table_spec import Expectation
 from sluice.delta.log.position import head
 from sluice.delta.notes.note_tables import read_rows
 from sluice.delta.places.lake_layout import layout

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 from sluice.declare.declared import Declared
 from sluice.declare.document import Document, Where
-from sluice.declare.expectation import Expectation
 from sluice.declare.mistakes import Mistakes
 from sluice.declare.table import Table
+from sluice.declare.table_spec import Expectation
 from sluice.language.expression import Aggregate, Expression, SortKey
 from sluice.language.names import RESERVED_PREFIX, UnknownName, unknown
 from sluice.language.typed.inference import ColumnTypes, infer, is_interval

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sluice.declare.column_lineage import MadeFrom, Seen
 from sluice.declare.document import Where
-from sluice.declare.kind import Kind
+from sluice.declare.registry import Kind
 from sluice.declare.resolution import (
     Scope,
     TableMistakes,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from sluice.declare.kind import Kind
+from sluice.declare.registry import Kind
 from sluice.dimensions.spec import Dimension, resolve
 
 if TYPE_CHECKING:

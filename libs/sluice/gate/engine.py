@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from sluice.declare.expectation import Expectation
+from sluice.declare.table_spec import Expectation
 from sluice.extras import require
 from sluice.gate.outcomes.history import newest
 from sluice.gate.outcomes.results import ExpectationOutcome, Json, config

@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from sluice.declare.declared import CUT, FILE, KEPT, RAW, REASON, UNDATED
-from sluice.declare.expectation import Expectation
+from sluice.declare.table_spec import Expectation
 from sluice.gate import engine
 from sluice.gate.counting.counts import CONFLICT, Tally
 from sluice.gate.counting.tally import ACCEPTED, REASONS, find_repeats, is_judged, tally, visible

@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any
 
 from sluice.cache import cache_folder
-from sluice.declare.expectation import Expectation
+from sluice.declare.table_spec import Expectation
 from sluice.extras import is_installed
 from sluice.gate.rules import suite
 from sluice.gate.rules.suite import COMPILERS, refusals

@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from sluice.declare.expectation import Expectation
 from sluice.declare.project import Project
 from sluice.declare.table import Table
+from sluice.declare.table_spec import Expectation
 from sluice.delta.log.position import REBUILD, Head, Position, head_as_found, positions
 from sluice.delta.notes.note_tables import clean_rows
 from sluice.delta.places import environments, inventory

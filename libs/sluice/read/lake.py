@@ -11,9 +11,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
-from sluice.declare.kind import Kind
 from sluice.declare.project import Project, load_sound
-from sluice.declare.registry import kind, kinds
+from sluice.declare.registry import Kind, kind, kinds
 from sluice.declare.table import Table
 from sluice.declare.table_spec import TableSpec
 from sluice.delta.log.position import positions

@@ -24,9 +24,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sluice.declare.expectation import Expectation
 from sluice.declare.project import Project
 from sluice.declare.table import Table
+from sluice.declare.table_spec import Expectation
 from sluice.delta.log.files import table_size
 from sluice.delta.log.position import Head, head
 from sluice.delta.notes.note_tables import append_rows, read_rows

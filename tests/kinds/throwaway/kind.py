@@ -10,7 +10,7 @@ import click
 from tests.kinds.throwaway.spec import Above
 
 from sluice.declare.document import Where
-from sluice.declare.kind import Kind
+from sluice.declare.registry import Kind
 from sluice.declare.resolution import Scope, TableMistakes
 from sluice.declare.table import Table
 from sluice.terminal.options import config_option

@@ -37,9 +37,9 @@ from pyspark.sql.types import StructType
 
 from sluice.changes.diff import balance
 from sluice.changes.order import Direction
-from sluice.declare.expectation import Expectation
 from sluice.declare.registry import kind
 from sluice.declare.table import Table, carried_columns
+from sluice.declare.table_spec import Expectation
 from sluice.errors import ConfigError
 from sluice.language.wall_clock import Duration
 

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sluice.declare.expectation import Expectation
+from sluice.declare.table_spec import Expectation
 from sluice.gate.rules.suite import SAMPLES, Measure, Repeats, UniquenessRule
 
 ROW_COUNTS = ("expect_table_row_count_to_be_between", "expect_table_row_count_to_equal")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from sluice.declare.expectation import Expectation
+from sluice.declare.table_spec import Expectation
 from sluice.errors import QualityStop
 from sluice.gate.counting.batch_counts import BatchCounts
 from sluice.gate.counting.counts import Conflicts, RowCounts

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
-from sluice.declare.expectation import Expectation
+from sluice.declare.table_spec import Expectation
 from sluice.gate.rules.sql import every, literal, name, some, text
 from sluice.language.expression import Expression
 

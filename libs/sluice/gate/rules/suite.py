@@ -31,7 +31,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sluice.declare.expectation import Expectation
+from sluice.declare.table_spec import Expectation
 from sluice.errors import ConfigError
 from sluice.extras import require
 from sluice.gate.rules import row_rules

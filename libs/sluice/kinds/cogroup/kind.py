@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from sluice.declare.column_lineage import InputColumns, MadeFrom, Seen, as_changed, of_input
 from sluice.declare.document import Where
-from sluice.declare.kind import Kind
+from sluice.declare.registry import Kind
 from sluice.declare.resolution import Scope, SelectedColumns, TableMistakes
 from sluice.declare.table import Table
 from sluice.declare.table_spec import END, START, WINDOW

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sluice.declare.column_lineage import MadeFrom, Seen, as_changed, of_input
 from sluice.declare.document import Where
-from sluice.declare.kind import Kind
+from sluice.declare.registry import Kind
 from sluice.declare.resolution import Scope, TableMistakes
 from sluice.declare.table import Table, hidden_of
 from sluice.kinds.select.spec import Selection, keys_of, place_of

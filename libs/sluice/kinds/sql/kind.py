@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from sluice.declare.column_lineage import InputColumn, MadeFrom
-from sluice.declare.kind import Kind
+from sluice.declare.registry import Kind
 from sluice.declare.table import Table
 from sluice.kinds.sql.spec import Sql
 

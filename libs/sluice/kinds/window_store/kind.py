@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sluice.declare.column_lineage import InputColumns, MadeFrom, Seen, as_changed, of_input
 from sluice.declare.document import Where
-from sluice.declare.kind import Kind
+from sluice.declare.registry import Kind
 from sluice.declare.resolution import Scope, TableMistakes, plain_columns
 from sluice.declare.table import Table, carried_columns, carried_key, hidden_of
 from sluice.declare.table_spec import END, START
