@@ -84,7 +84,7 @@ class SourceKind(Kind):
     def deliveries_ahead(
         self, project: Project, table: Table, now: datetime, redefined: Mapping[str, str]
     ) -> Iterator[NextBatch]:
-        from sluice.sources.plan import deliveries_ahead
+        from sluice.sources.feeds import deliveries_ahead
 
         return deliveries_ahead(project, table, now, redefined)
 
@@ -154,7 +154,7 @@ def _check_fields(value: ValueFormat, columns: Iterable[str]) -> Iterator[tuple[
 
 def _fields_of(value: ValueFormat) -> tuple[str, list[str]]:
     """Return a message's name, and the names of its fields."""
-    from sluice.sources.kafka.formats.schemas import avro_fields, declared_type
+    from sluice.sources.kafka.schemas import avro_fields, declared_type
 
     if value.format == "protobuf":
         found = declared_type(value)

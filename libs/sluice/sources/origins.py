@@ -29,10 +29,9 @@ from sluice.language.interval import Interval, spans
 from sluice.language.names import ARRIVALS, DELIVERIES, INTERVAL, INTERVALS, QUARANTINE, internal
 from sluice.read.pending import Outside, Unread, pending
 from sluice.sources.kafka.client import Brokers
-from sluice.sources.kafka.connection import client_settings
-from sluice.sources.kafka.formats.registry import check_registry
-from sluice.sources.kafka.message import moment_of
+from sluice.sources.kafka.connection import check_registry, client_settings
 from sluice.sources.kafka.offsets import OffsetRange
+from sluice.sources.kafka.records import moment_of
 from sluice.sources.spec import ForeignTable, Source, Topic
 from sluice.sources.versions import (
     VersionRange,

@@ -22,7 +22,7 @@ from sluice.delta.places.lake_layout import table_at
 from sluice.errors import DeliveriesLost, HistoryLost, InputBehind, InputReplaced
 from sluice.language.interval import INSTANT
 from sluice.language.names import INTERVALS, internal
-from sluice.sources.kafka.message import Message
+from sluice.sources.kafka.records import Message
 
 Offsets = Mapping[int, int]
 

@@ -21,10 +21,10 @@ from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
-from sluice.sources.kafka.formats.json import parse_text
-from sluice.sources.kafka.formats.records import FormatReader, Unusable, plain
-from sluice.sources.kafka.formats.registry import Registry
-from sluice.sources.kafka.formats.schemas import declared_type, nth_type, pool_of
+from sluice.sources.kafka.connection import Registry
+from sluice.sources.kafka.json import parse_text
+from sluice.sources.kafka.records import FormatReader, Unusable, plain
+from sluice.sources.kafka.schemas import declared_type, nth_type, pool_of
 from sluice.sources.spec import ValueFormat
 
 SERIALIZED = "?format=serialized"

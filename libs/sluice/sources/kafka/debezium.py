@@ -24,19 +24,19 @@ from pyspark.sql.types import DataType, DateType, DecimalType, TimestampNTZType,
 
 from sluice.interpreter.values.arrow_conversion import arrow_type
 from sluice.language.wall_clock import EPOCH
-from sluice.sources.kafka.formats.records import (
+from sluice.sources.kafka.records import (
     DELETE,
     ArrowFields,
     ColumnarRecords,
     Fields,
     FormatReader,
+    Message,
     ReadWhole,
     Record,
     SparkTypes,
     Unusable,
     as_mapping,
 )
-from sluice.sources.kafka.message import Message
 
 SHOWN = 80  # characters of a value in a reason
 MOST_SCALE, MOST_BYTES = 1000, 420  # both are of numbers of some thousand digits

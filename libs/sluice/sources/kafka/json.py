@@ -18,8 +18,8 @@ import pyarrow.json as pj
 from pyspark.sql.types import BooleanType, DataType, DecimalType, DoubleType, IntegralType, LongType
 
 from sluice.interpreter.values.arrow_conversion import arrow_type
-from sluice.sources.kafka.formats.debezium import VALUES, Changes, ConnectType, Envelope
-from sluice.sources.kafka.formats.records import Number, Unusable
+from sluice.sources.kafka.debezium import VALUES, Changes, ConnectType, Envelope
+from sluice.sources.kafka.records import Number, Unusable
 
 SHOWN = 80  # characters of a field's name in a reason
 
