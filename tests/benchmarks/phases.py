@@ -31,7 +31,7 @@ PHASES = {
     "the gate judges": "sluice.gate.gate:Gate.split sluice.gate.gate:Gate.check",
     "commits": "sluice.engine.committing:_local sluice.delta.reading.spark_reads:create",
     "notes, counts and results are kept": "sluice.delta.notes.note_tables:_write "
-    "sluice.delta.notes.intervals:record sluice.gate.outcomes.anomalies:warnings",
+    "sluice.delta.notes.intervals:record sluice.gate.anomalies:warnings",
     "files are put together": "sluice.engine.advance:tidy sluice.operate.maintain:maintain",
     "the report is written": "sluice.report.publish:publish sluice.cli.progress:summary",
     "deliveries": "sluice.sources.replacement:Replacement.commit",

@@ -55,7 +55,7 @@ from sluice.errors import DamagedFile, QualityStop, UsageError
 from sluice.files.here import with_faults
 from sluice.files.reading import OP, POSITION, Reading, is_of_files, look, operations, read_files
 from sluice.gate.gate import Gate
-from sluice.gate.outcomes.results import Verdict
+from sluice.gate.results import Verdict
 from sluice.interpreter.refusals import is_here, rehearse
 from sluice.language.names import FORGOTTEN, QUARANTINE, internal
 from sluice.limits import Limits

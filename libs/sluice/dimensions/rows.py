@@ -19,7 +19,7 @@ from sluice.dimensions.spec import Dimension
 from sluice.engine.query import operator
 from sluice.engine.query.operator import CURRENT, FROM, TO, names
 from sluice.files.reading import OP, POSITION, Reading, operations, place_rows, unknown_word
-from sluice.gate.rules.row_rules import EVERY_ROW
+from sluice.gate.row_rules import EVERY_ROW
 from sluice.language.wall_clock import EPOCH
 
 ORIGIN = "_sluice_origin"  # the file of a log's row

@@ -54,12 +54,11 @@ from sluice.engine.computing.batch_plan import ChangelogRows, as_rows
 from sluice.engine.context import Context
 from sluice.engine.query.operator import Maintained
 from sluice.errors import QualityStop
-from sluice.gate.counting.counts import CONFLICT
-from sluice.gate.counting.tally import ACCEPTED, REASONS, visible, whole
-from sluice.gate.gate import Gate, accepted_rows
-from sluice.gate.outcomes import anomalies, history
-from sluice.gate.outcomes.results import Verdict
-from sluice.gate.rules.sql import as_json
+from sluice.gate import anomalies, history
+from sluice.gate.counts import CONFLICT
+from sluice.gate.gate import ACCEPTED, REASONS, Gate, accepted_rows, visible, whole
+from sluice.gate.results import Verdict
+from sluice.gate.sql import as_json
 from sluice.language.interval import Interval
 from sluice.language.names import INTERVAL, QUARANTINE
 

@@ -40,7 +40,7 @@ from pyspark.sql.types import (
 
 from sluice.declare.declared import CUT, FILE, KEPT, OP, RAW, REASON, Declared
 from sluice.errors import QualityStop
-from sluice.gate.rules.sql import as_json, field_name, text
+from sluice.gate.sql import as_json, field_name, text
 from sluice.language.names import ID
 from sluice.spark.paths import REAL_PATH
 

@@ -20,7 +20,7 @@ from sluice.files.here import parquet_here, read_here
 from sluice.files.json import FAULT, LINE, MARK, lines_here, rows_of_lines
 from sluice.files.parquet_types import NANOS, VOID, ddl_of
 from sluice.files.spelled import Texts, of_texts
-from sluice.gate.rules.sql import field_name, text
+from sluice.gate.sql import field_name, text
 from sluice.limits import Limits
 
 FileHeads = Sequence[FileHead]

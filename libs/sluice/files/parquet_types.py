@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pyarrow as pa
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
-from sluice.gate.rules.sql import field_name
+from sluice.gate.sql import field_name
 
 
 def ddl_of(type_: DataType, scalar: Callable[[DataType], str] = DataType.simpleString) -> str:

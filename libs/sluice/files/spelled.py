@@ -23,7 +23,7 @@ from pyspark.sql.types import (
 
 from sluice.declare.declared import CUT, FILE, RAW, REASON, Declared
 from sluice.files.conversion import METADATA, NESTED, SHOWN, ddl, finish
-from sluice.gate.rules.sql import as_json, every, field_name, name, text
+from sluice.gate.sql import as_json, every, field_name, name, text
 from sluice.language.typed import spellings
 from sluice.language.typed.spellings import spelling
 from sluice.language.typed.types import INTEGERS, base_name

@@ -34,8 +34,8 @@ from typing import Any
 from sluice.cache import cache_folder
 from sluice.declare.table_spec import Expectation
 from sluice.extras import is_installed
-from sluice.gate.rules import suite
-from sluice.gate.rules.suite import COMPILERS, refusals
+from sluice.gate import suite
+from sluice.gate.suite import COMPILERS, refusals
 from sluice.language.expression import Expression
 from sluice.language.names import unknown
 from sluice.language.typed.inference import infer

@@ -33,7 +33,7 @@ from sluice.engine.committing import Kept, kept_by_key, refile
 from sluice.engine.context import Context
 from sluice.engine.planning.nodes import Node, nodes_of
 from sluice.gate.gate import Gate
-from sluice.gate.outcomes.results import ExpectationOutcome
+from sluice.gate.results import ExpectationOutcome
 from sluice.language.names import ENVIRONMENTS, INTERVALS, QUARANTINE, internal
 from sluice.operate.definitions.rebuild import redefined_parts
 from sluice.report.sweep import sweep as sweep_table

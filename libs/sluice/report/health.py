@@ -14,9 +14,9 @@ from sluice.declare.table import Table
 from sluice.delta.notes.failures import Failure
 from sluice.delta.places.folders import replace_file
 from sluice.delta.places.lake_layout import DamagedLog, MissingFiles, layout
-from sluice.gate.counting.batch_counts import last_unusual
-from sluice.gate.outcomes.history import TABLE as RESULTS
-from sluice.gate.outcomes.history import by_table, newest
+from sluice.gate.counts import last_unusual
+from sluice.gate.history import TABLE as RESULTS
+from sluice.gate.history import by_table, newest
 from sluice.language.names import Row
 from sluice.pages.elements import Card, Chapter, Content, Entry, Listing, Text, ago, second
 from sluice.read.status import TableStatus

@@ -16,10 +16,9 @@ from sluice.declare.table import Table
 from sluice.delta.notes import intervals
 from sluice.delta.notes.note_tables import read_rows, tidy_rows
 from sluice.delta.places.lake_layout import layout
-from sluice.gate import engine
-from sluice.gate.counting import batch_counts
-from sluice.gate.outcomes.history import MANY_FILES, by_table, newest_of_each
-from sluice.gate.outcomes.history import TABLE as RESULTS
+from sluice.gate import counts, engine
+from sluice.gate.history import MANY_FILES, by_table, newest_of_each
+from sluice.gate.history import TABLE as RESULTS
 from sluice.language.names import INTERVAL, INTERVALS, QUARANTINE, Row
 from sluice.read.status import TableStatus, status
 from sluice.read.stored.scan import Scan
@@ -63,7 +62,7 @@ def report_folder(project: Project) -> Path:
 
 def _record(project: Project, table: Table, state: TableStatus, results: list[Row]) -> TableRecord:
     lake, says = layout(project), project.hide
-    kept = batch_counts.read_counts(lake, table.id) if table.is_delivered else []
+    kept = counts.read_counts(lake, table.id) if table.is_delivered else []
     if failed := state.failure:
         failed = replace(failed, reason=says(failed.reason), hint=says(failed.hint))
     noted = intervals.notes(lake.uri(table.id, INTERVALS)) if table.is_delivered else []

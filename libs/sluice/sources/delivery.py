@@ -50,9 +50,8 @@ from sluice.files.reading import (
     rows_of,
     unknown_word,
 )
-from sluice.gate.counting.counts import CONFLICT
-from sluice.gate.counting.tally import visible
-from sluice.gate.gate import Gate
+from sluice.gate.counts import CONFLICT
+from sluice.gate.gate import Gate, visible
 from sluice.language.interval import INSTANT, Interval, show
 from sluice.language.names import ID, INTERVAL, INTERVALS, check_name
 from sluice.language.typed.coercion import common

@@ -46,7 +46,7 @@ from sluice.errors import DamagedFile, LostRace, QualityStop
 from sluice.files.here import with_faults
 from sluice.files.reading import Reading, is_of_files
 from sluice.gate.gate import Gate
-from sluice.gate.outcomes.results import Verdict
+from sluice.gate.results import Verdict
 from sluice.interpreter.refusals import is_here, rehearse
 from sluice.language.interval import Interval
 from sluice.language.names import FORGOTTEN, ID, INTERVAL, INTERVALS

@@ -34,7 +34,7 @@ from sluice.engine.query.operator import names, union
 from sluice.errors import FeedVacuumed, InputReplaced
 from sluice.files.conversion import BLOCK, ROW, convert
 from sluice.files.reading import comparable
-from sluice.gate.rules.sql import field_name, text
+from sluice.gate.sql import field_name, text
 from sluice.language.interval import INSTANT, Interval
 from sluice.language.names import CHANGE_TYPE
 from sluice.limits import Limits

@@ -18,10 +18,10 @@ from sluice.delta.notes.note_tables import (
     replace_rows,
     tidy_rows,
 )
-from sluice.gate.counting.counts import RowCounts
-from sluice.gate.outcomes import history
-from sluice.gate.outcomes.results import Verdict, row_outcome
-from sluice.gate.rules.row_rules import compile_row_rule
+from sluice.gate import history
+from sluice.gate.counts import RowCounts
+from sluice.gate.results import Verdict, row_outcome
+from sluice.gate.row_rules import compile_row_rule
 
 DAY = dt.datetime(2017, 3, 1, tzinfo=dt.UTC)
 RULE = compile_row_rule(expect("column_values_to_be_between", "stop", column="a", min_value=0))

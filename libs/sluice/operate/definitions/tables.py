@@ -28,7 +28,7 @@ from sluice.delta.writing.commit import commit_position
 from sluice.engine.planning.nodes import Node, nodes_of
 from sluice.engine.planning.plan import only_looked_up
 from sluice.errors import UsageError
-from sluice.gate.counting import batch_counts
+from sluice.gate import counts
 from sluice.language.names import FORGOTTEN, MARK, declared_id, internal, rename_id, unknown
 
 
@@ -119,7 +119,7 @@ def drop(project: Project, table_id: str, now: datetime, *, at_once: bool = Fals
         )
     target, folders = inventory.drop(lake, table_id, now)
     failures.clear(lake, table_id)
-    batch_counts.clear(lake, table_id)
+    counts.clear(lake, table_id)
     until = None if at_once else now + inventory.KEPT
     if at_once:
         remove(target)
@@ -247,7 +247,7 @@ def _move(project: Project, old: str, table: Table) -> Iterator[Renamed]:
     """Move the folders, the table's own last: while it exists, the rename is unfinished."""
     lake, pipeline = layout(project), old.partition(".")[0]
     folders = _targets(old, table, folders_of(lake, old))
-    batch_counts.rename(lake, old, table.id)
+    counts.rename(lake, old, table.id)
     failures.rename(lake, old, table.id)
     subjects = internal("", FORGOTTEN)  # moved last but one
     for folder in sorted(folders, key=lambda f: (MARK not in f, f.endswith(subjects))):

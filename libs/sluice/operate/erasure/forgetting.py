@@ -33,7 +33,7 @@ from sluice.delta.writing.own_commits import Committed
 from sluice.engine.advance import Run, advance
 from sluice.engine.batch_report import BatchReport
 from sluice.errors import Retryable, UsageError
-from sluice.gate.outcomes import history
+from sluice.gate import history
 from sluice.language.names import DROPPED, INTERVAL, INTERVALS, QUARANTINE, REBUILT, internal
 from sluice.operate.definitions.rebuild import rebuild
 from sluice.operate.definitions.tables import dropped_from, looks_up

@@ -7,9 +7,9 @@ values, single objects, or containers of rows. The schema of bare values is in t
 declared files; the others define types for it. Each file of single objects is a version of the
 schema; a message names its version by a fingerprint. Containers bring their schemas.
 
-Columns are read of records of plain fields, and envelopes of Debezium with such records. The reader of
-single messages gets those that it might refuse or read differently: a number too long, an index of
-no type, bytes left over.
+Records of plain fields are read in columns, and envelopes of Debezium with such records. The reader
+of single messages gets those that it might refuse or read differently: a number too long, an index
+of no type, bytes left over.
 """
 
 import io

@@ -48,7 +48,7 @@ from sluice.files.conversion import BLOCK, NESTED, ROW, ddl
 from sluice.files.here import as_texts
 from sluice.files.json import MARK
 from sluice.files.spelled import Texts, of_texts
-from sluice.gate.rules.sql import text
+from sluice.gate.sql import text
 from sluice.interpreter.values.arrow_conversion import arrow_type
 from sluice.language.names import ID
 from sluice.sources.kafka.debezium import debezium

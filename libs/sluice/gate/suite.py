@@ -34,9 +34,9 @@ from typing import Any
 from sluice.declare.table_spec import Expectation
 from sluice.errors import ConfigError
 from sluice.extras import require
-from sluice.gate.rules import row_rules
-from sluice.gate.rules.row_rules import Kwargs, RowRule, bounds_text, domain
-from sluice.gate.rules.sql import every, name, some
+from sluice.gate import row_rules
+from sluice.gate.row_rules import Kwargs, RowRule, bounds_text, domain
+from sluice.gate.sql import every, name, some
 from sluice.language.expression import Expression
 from sluice.language.wall_clock import Duration
 

@@ -21,10 +21,10 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from sluice.delta.places.lake_layout import LakeLayout
-from sluice.gate.counting.batch_counts import BatchCounts, KeptCounts, keep, read_counts
+from sluice.gate.counts import BatchCounts, KeptCounts, keep, read_counts
 
 if TYPE_CHECKING:
-    from sluice.gate.outcomes.results import Verdict
+    from sluice.gate.results import Verdict
 
 LEAST_HISTORY, LONGEST_HISTORY = 8, 28
 FAR = 6.0  # spreads

@@ -15,7 +15,7 @@ from functools import reduce
 from typing import Any
 
 from sluice.declare.table_spec import Expectation
-from sluice.gate.rules.sql import every, literal, name, some, text
+from sluice.gate.sql import every, literal, name, some, text
 from sluice.language.expression import Expression
 
 Kwargs = Mapping[str, Any]

@@ -15,10 +15,9 @@ from typing import Any
 
 from sluice.declare.table_spec import Expectation
 from sluice.errors import QualityStop
-from sluice.gate.counting.batch_counts import BatchCounts
-from sluice.gate.counting.counts import Conflicts, RowCounts
-from sluice.gate.rules.row_rules import RowRule
-from sluice.gate.rules.suite import (
+from sluice.gate.counts import BatchCounts, Conflicts, RowCounts
+from sluice.gate.row_rules import RowRule
+from sluice.gate.suite import (
     DISTINCT_COUNT,
     SAMPLES,
     SUM,

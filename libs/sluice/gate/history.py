@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sluice.gate.outcomes.results import WHOLE
+from sluice.gate.results import WHOLE
 from sluice.language.names import QUALITY, Row
 
 if TYPE_CHECKING:
-    from sluice.gate.outcomes.results import ExpectationOutcome, Verdict
+    from sluice.gate.results import ExpectationOutcome, Verdict
 
 TABLE = f"{QUALITY}/results"
 KEY = ("pipeline", "table", "expectation", "says")
