@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from tests.benchmarks.bench_lake import BenchLake, declared
 
-from sluice.changes.diff import CHANGE
+from sluice.changes import CHANGE
 from sluice.engine.context import Context
 from sluice.engine.planning.nodes import nodes_of
 from sluice.engine.planning.plan import plan_batch

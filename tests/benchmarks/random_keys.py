@@ -35,7 +35,7 @@ from rich.console import Console
 from rich.table import Table as Printed
 from tests.benchmarks.bench_lake import BenchLake, declared, position, timed, written_bytes
 
-from sluice.changes.diff import CHANGE
+from sluice.changes import CHANGE
 from sluice.delta.log.files import table_size
 from sluice.delta.reading.spark_reads import PROPERTIES
 from sluice.delta.writing.commit import commit_arrow

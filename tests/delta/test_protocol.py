@@ -22,7 +22,7 @@ from pyspark.sql.types import StructType
 from tests.delta.tables import ID_AND_V, Small, a_position
 from tests.support.games import games
 
-from sluice.changes.order import Direction
+from sluice.changes import Direction
 from sluice.delta.log.continuity import check_input
 from sluice.delta.log.position import REBUILD, Head, Pin, Position, head_as_found, positions
 from sluice.delta.reading.local import read_feed

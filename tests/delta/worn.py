@@ -14,8 +14,7 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 from tests.delta.tables import ID_AND_V, WITH_P, Small, a_position
 
-from sluice.changes.diff import CHANGE
-from sluice.changes.order import Direction
+from sluice.changes import CHANGE, Direction
 from sluice.delta.log.actions import Action, Log
 from sluice.delta.reading.local import read_rows
 from sluice.delta.upkeep import pieces, rewriting

@@ -17,7 +17,7 @@ from sluice.declare import spark_specs
 from sluice.declare.project import load, load_sound
 from sluice.declare.project_cache import Noting
 from sluice.errors import ConfigError
-from sluice.pages.elements import html
+from sluice.pages import html
 from sluice.report.overview import overview, tables
 from sluice.report.publish import publish
 from sluice.report.table_page import table as table_page

@@ -20,7 +20,7 @@ from tests.stores.stored_shop import TABLES, StoredShop
 from tests.support.proxy import COMMIT, Harm, Proxy, Rule
 from tests.support.stores import Store, using
 
-from sluice.changes.order import Direction
+from sluice.changes import Direction
 from sluice.delta.log.actions import Log
 from sluice.delta.log.files import has_vectors
 from sluice.delta.log.position import Head

@@ -18,7 +18,7 @@ import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 from pyspark.sql.types import StructType
 
-from sluice.changes.diff import CHANGE
+from sluice.changes import CHANGE
 from sluice.declare.project import Project, load
 from sluice.declare.table import Table
 from sluice.delta.log.files import table_size

@@ -13,10 +13,8 @@ from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
 
-from sluice.airflow.blueprint import Task, TaskKind
-from sluice.airflow.jobs import JobOutcome
-from sluice.airflow.projects import airflows_config, base
-from sluice.airflow.request import BOUNDS, TaskContext, is_preview, requested_run
+from sluice.airflow.blueprint import Task, TaskKind, airflows_config, base
+from sluice.airflow.jobs import BOUNDS, JobOutcome, TaskContext, is_preview, requested_run
 from sluice.errors import ExitCode, SluiceError
 
 PATIENCE = 10.0

@@ -3,15 +3,15 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
+from functools import partial, wraps
 from typing import Any
 from uuid import uuid4
 
 import click
 
 from sluice.cli.progress import PreviewOptions, Show, Steps, preview_option, project_of, summary
-from sluice.cli.refresh import Refresh, refresh_options
 from sluice.declare.project import Pipeline, Project
 from sluice.declare.project import load as load_project
 from sluice.declare.registry import kinds
@@ -53,6 +53,15 @@ from sluice.terminal.options import (
 )
 from sluice.terminal.output import Format, pluralize
 from sluice.terminal.program import is_program, stopping
+
+
+@dataclass(frozen=True)
+class Refresh:
+    """Names of tables to bring up to date, and of those to compute again; or all views again."""
+
+    names: list[str]
+    full: list[str]
+    is_all: bool
 
 
 def refresh_tables(
@@ -106,6 +115,44 @@ def _named(name: str, graph: Graph, pipeline: str) -> Table:
         hint = f"`sluice run {table.pipeline}` refreshes its tables"
         raise UsageError(f"{table.id} is not a table of the pipeline {pipeline}", hint=hint)
     return table
+
+
+def refresh_options(
+    instead: Callable[..., None],
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add `--refresh`, `--full-refresh` and `--full-refresh-all`: they call `instead`."""
+
+    def add(command: Callable[..., Any]) -> Callable[..., Any]:
+        @click.option(
+            "--refresh",
+            multiple=True,
+            callback=_split,
+            metavar="TABLES",
+            help="Bring only these tables up to date (comma-separated).",
+        )
+        @click.option(
+            "--full-refresh",
+            multiple=True,
+            callback=_split,
+            metavar="TABLES",
+            help="Compute only these tables again (comma-separated).",
+        )
+        @click.option("--full-refresh-all", is_flag=True, help="Compute every view again.")
+        @wraps(command)
+        def choosing(
+            refresh: list[str], full_refresh: list[str], full_refresh_all: bool, **others: Any
+        ) -> Any:
+            if not (refresh or full_refresh or full_refresh_all):
+                return command(**others)
+            if full_refresh_all and (refresh or full_refresh):
+                raise UsageError("--full-refresh-all names no tables: leave out the others")
+            if any([others.pop("start"), others.pop("end"), others.pop("changed")]):
+                raise UsageError("intervals go with a whole run: leave --refresh out")
+            return instead(Refresh(refresh, full_refresh, full_refresh_all), **others)
+
+        return choosing
+
+    return add
 
 
 @click.command()
@@ -403,3 +450,7 @@ def _intervals(
 def name_run(step: str, **options: Any) -> Run:
     """Return the run of a command that takes this step; `options`: fields of a run."""
     return Run(f"{step}-{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid4().hex[:6]}", **options)
+
+
+def _split(_context: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> list[str]:
+    return [name.strip() for text in given for name in text.split(",") if name.strip()]

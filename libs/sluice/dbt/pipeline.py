@@ -13,8 +13,17 @@ from os.path import relpath
 from pathlib import Path
 from typing import Any
 
-from sluice.dbt.artifacts import DataTest, DbtNode, DbtProject
-from sluice.dbt.names import Relations, clean, column_names, free, free_names, type_in_spark
+from sluice.dbt.artifacts import (
+    DataTest,
+    DbtNode,
+    DbtProject,
+    Relations,
+    clean,
+    column_names,
+    free,
+    free_names,
+    type_in_spark,
+)
 from sluice.dbt.queries import translate, translated_condition
 from sluice.declare.building import DeclarationFile, build, query_view, read_tables, resolved_alone
 from sluice.declare.document import VARIABLE, Document

@@ -87,7 +87,7 @@ class DimensionKind(Kind):
     def rebuild(
         self, spark: Spark, project: Project, table: Table, run: Run, as_landed: bool
     ) -> tuple[BatchReport, bool] | None:
-        from sluice.dimensions.rebuild import rebuild
+        from sluice.dimensions.load import rebuild
 
         return rebuild(spark, project, table, run)
 

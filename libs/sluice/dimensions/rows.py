@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from sluice.changes.order import last_first
+from sluice.changes import last_first
 from sluice.declare.declared import FILE, REASON
 from sluice.declare.table import Table
 from sluice.dimensions.spec import Dimension

@@ -25,8 +25,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from sluice.changes.diff import CHANGE, diff
-from sluice.changes.order import Direction
+from sluice.changes import CHANGE, Direction, diff
 from sluice.declare.stores import takes_spark
 from sluice.delta.log.files import FeedSize, table_size
 from sluice.delta.log.position import Head, Position, head_as_found

@@ -34,7 +34,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructType
 
-from sluice.changes.diff import CHANGE
+from sluice.changes import CHANGE
 from sluice.declare.declared import FILE, KEPT, RAW, REASON, UNDATED, Declared
 from sluice.declare.stores import takes_spark
 from sluice.declare.table import Table

@@ -24,7 +24,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType
 
-from sluice.changes.diff import balance
+from sluice.changes import balance
 from sluice.declare.declared import CUT, FILE, KEPT, OP, RAW, REASON, UNDATED
 from sluice.declare.table_spec import Expectation
 from sluice.gate import counts, engine

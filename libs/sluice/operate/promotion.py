@@ -18,7 +18,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType
 
-from sluice.changes.diff import CHANGE, WEIGHT, between, diff
+from sluice.changes import CHANGE, WEIGHT, between, diff
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.files import table_size

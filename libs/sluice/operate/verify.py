@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from sluice.changes.diff import CHANGE, diff
+from sluice.changes import CHANGE, diff
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.continuity import check_definition

@@ -18,7 +18,7 @@ from sluice.gate.counts import last_unusual
 from sluice.gate.history import TABLE as RESULTS
 from sluice.gate.history import by_table, newest
 from sluice.language.names import Row
-from sluice.pages.elements import Card, Chapter, Content, Entry, Listing, Text, ago, second
+from sluice.pages import Card, Chapter, Content, Entry, Listing, Text, ago, second
 from sluice.read.status import TableStatus
 from sluice.read.stored.scan import Scan
 from sluice.read.stored.snapshot import NotBuilt, Snapshot

@@ -11,7 +11,7 @@ from sluice.delta.notes import intervals
 from sluice.delta.places.lake_layout import layout
 from sluice.language.interval import newest
 from sluice.language.names import INTERVALS
-from sluice.pages.elements import (
+from sluice.pages import (
     Card,
     Cards,
     Chapter,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sluice.pages.elements import Chapter, Listing, Page, Text, cell, moment
+from sluice.pages import Chapter, Listing, Page, Text, cell, moment
 from sluice.report.health import replace_page
 
 
@@ -22,7 +22,7 @@ class Heading:
 
 def write_preview(path: Path, heading: Heading, results: Sequence[Any], now: dt.datetime) -> None:
     """Write the page of results, which have `table`, `outcome`, `error`, `samples` and counts."""
-    from sluice.pages.elements import html  # jinja, which few commands use
+    from sluice.pages import html  # jinja, which few commands use
 
     counts = [(n.replace("_", " ").capitalize(), "number") for n in heading.counts]
     rows = [

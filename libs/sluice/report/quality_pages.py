@@ -20,7 +20,7 @@ from sluice.delta.notes.intervals import NO_INTERVAL
 from sluice.gate.anomalies import LEAST_HISTORY
 from sluice.gate.counts import KeptCounts
 from sluice.language.names import INTERVAL, QUALITY, Row
-from sluice.pages.elements import (
+from sluice.pages import (
     Box,
     Card,
     Cards,

@@ -17,7 +17,7 @@ from sluice.gate.history import begin, is_whole, key, standing
 from sluice.gate.results import WHOLE
 from sluice.language.interval import newest
 from sluice.language.names import Row
-from sluice.pages.elements import Text, moment
+from sluice.pages import Text, moment
 from sluice.read.status import TableStatus
 
 SHOWN = 60  # checks, newest last

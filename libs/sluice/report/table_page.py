@@ -20,7 +20,7 @@ from sluice.declare.table import Table
 from sluice.delta.places.lake_layout import layout
 from sluice.errors import SluiceError
 from sluice.language.names import STATE, internal
-from sluice.pages.elements import (
+from sluice.pages import (
     Address,
     Card,
     Chapter,

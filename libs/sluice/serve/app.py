@@ -41,7 +41,7 @@ from sluice.declare.table import UnknownTable
 from sluice.delta.places.delta_rs import store_fault
 from sluice.delta.places.lake_layout import DamagedLog, MissingFiles
 from sluice.errors import ConfigError, HistoryLost, Retryable, SluiceError, UsageError
-from sluice.pages.elements import Page, html
+from sluice.pages import Page, html
 from sluice.read.changelog import TooManyChanges
 from sluice.read.lake import Lake
 from sluice.read.stored.snapshot import NotBuilt

@@ -17,7 +17,7 @@ from sluice.delta.log.files import feed_size
 from sluice.delta.log.position import head
 from sluice.errors import HistoryLost, SluiceError, UsageError
 from sluice.language.names import Row
-from sluice.pages.elements import Chapter, Content, Field, Form, Listing, Page, Text, data
+from sluice.pages import Chapter, Content, Field, Form, Listing, Page, Text, data
 from sluice.read.changelog import Changelog
 from sluice.read.ordered.rows import Rows
 from sluice.read.stored.scan import Touched

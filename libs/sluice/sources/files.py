@@ -24,7 +24,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
-from sluice.changes.diff import CHANGE
+from sluice.changes import CHANGE
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.continuity import as_of, is_past

@@ -9,7 +9,7 @@ Change rows without a key are a multiset: a delete removes one equal row, whiche
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from sluice.changes.order import last_first
+from sluice.changes import last_first
 from sluice.declare.declared import Declared
 from sluice.declare.meaning import definition
 from sluice.declare.table import Table

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from sluice.changes.diff import diff, insertions
+from sluice.changes import diff, insertions
 from sluice.declare.declared import FILE, REASON
 from sluice.declare.meaning import definition_of_deliveries, meaning_of_deliveries
 from sluice.declare.project import Project

@@ -17,7 +17,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from sluice.changes.diff import WEIGHT, sum_weights, weigh
+from sluice.changes import WEIGHT, sum_weights, weigh
 from sluice.declare.declared import FILE, OP
 from sluice.delta.log.actions import CommitRange, WeightedFiles
 from sluice.delta.log.files import table_size

@@ -32,8 +32,8 @@ spark:
 DAGS = '''\
 """One Airflow DAG for each pipeline in config/, one for upkeep and one for the weekly proof."""
 
+from sluice.airflow.blueprint import config_folder
 from sluice.airflow.dag_factory import dags, maintenance, verification
-from sluice.airflow.projects import config_folder
 
 config = config_folder(__file__)
 for dag in (*dags(config), maintenance(config), verification(config)):
@@ -45,8 +45,7 @@ CHECK = '''\
 Makes no DAG of its own. By default, Airflow reads only files with this word.
 """
 
-from sluice.airflow.blueprint import check
-from sluice.airflow.projects import config_folder
+from sluice.airflow.blueprint import check, config_folder
 
 check(config_folder(__file__))
 '''

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tests.airflow.conftest import Configured
 
-from sluice.airflow.page.app import arguments
+from sluice.airflow.page_app import arguments
 from sluice.declare.meaning import definition_of_deliveries
 from sluice.declare.project import load
 from sluice.delta.notes.failures import Failure, clear, keep
@@ -15,7 +15,7 @@ from sluice.delta.notes.intervals import Note, record
 from sluice.delta.places.lake_layout import layout
 from sluice.delta.reading.landing import fingerprint
 from sluice.language.interval import Interval
-from sluice.pages.elements import Page, html
+from sluice.pages import Page, html
 from sluice.report import table_page
 from sluice.report.overview import overview, tables
 from sluice.report.table_page import table

@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 from tests.delta.tables import Small, by_delta_rs
 from tests.support.ageing import age
 
-from sluice.changes.order import Direction
+from sluice.changes import Direction
 from sluice.delta.log.position import Pin, head, head_as_found, positions
 from sluice.delta.reading.local import plain
 from sluice.delta.upkeep import maintenance

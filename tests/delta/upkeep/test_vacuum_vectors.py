@@ -12,7 +12,7 @@ from tests.delta.tables import ID_AND_V, Small, a_position, by_marking
 from tests.support.ageing import age
 from tests.support.forked import forked
 
-from sluice.changes.order import Direction
+from sluice.changes import Direction
 from sluice.delta.log.actions import Log
 from sluice.delta.log.files import vector_file
 from sluice.delta.log.position import head_as_found

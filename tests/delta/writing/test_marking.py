@@ -18,8 +18,7 @@ from deltalake import DeltaTable, QueryBuilder, write_deltalake
 from pyspark.sql.types import StructType
 from tests.delta.tables import ID_AND_V, LARGE, Change, Small, a_position, by_marking, by_spark
 
-from sluice.changes.diff import CHANGE
-from sluice.changes.order import Direction
+from sluice.changes import CHANGE, Direction
 from sluice.delta.log import files as replayed
 from sluice.delta.log.actions import Log
 from sluice.delta.log.files import added_files, has_vectors

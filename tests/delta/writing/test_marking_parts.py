@@ -29,7 +29,7 @@ from tests.delta.tables import (
 from tests.support.forked import forked
 from tests.support.games import seeds
 
-from sluice.changes.order import Direction
+from sluice.changes import Direction
 from sluice.delta.log.actions import Log
 from sluice.delta.log.files import has_vectors
 from sluice.delta.log.position import head

@@ -16,7 +16,7 @@ from tests.support.in_duckdb import wrong
 from tests.support.lake import HEAD, Lake
 from tests.support.landed import Landed, NewLanded
 
-from sluice.changes.diff import CHANGE
+from sluice.changes import CHANGE
 from sluice.declare.project import Project
 from sluice.delta.log.files import has_vectors
 from sluice.delta.upkeep.table_invariants import feed_faults

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sluice.declare.table import Graph
     from sluice.engine.planning.nodes import Node
     from sluice.language.names import Row
-    from sluice.pages.elements import Address, Chapter
+    from sluice.pages import Address, Chapter
     from sluice.read.changelog import Changelog
     from sluice.read.lake import Lake
     from sluice.read.ordered.keyed import KeyedTable
@@ -56,7 +56,7 @@ class AboveKind(Kind):
         return Maps(tuple(map(Ids, versions, ids)))
 
     def chapters(self, lake: Lake, table: Table, why: Address) -> list[Chapter]:
-        from sluice.pages.elements import Chapter, Text
+        from sluice.pages import Chapter, Text
 
         key = str(highest(lake, table.id)["id"])
         return [Chapter("The highest", [Text(key, href=why([("key", key)]))])]

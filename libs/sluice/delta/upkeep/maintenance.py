@@ -14,7 +14,7 @@ import pyarrow as pa
 from deltalake.exceptions import DeltaError
 from pyspark.sql import DataFrame, SparkSession
 
-from sluice.changes.order import Direction
+from sluice.changes import Direction
 from sluice.delta.log.opened import open_version
 from sluice.delta.log.position import Head, Position
 from sluice.delta.places.delta_rs import open_table

@@ -18,7 +18,7 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from sluice.changes.order import Direction
+from sluice.changes import Direction
 from sluice.delta.log.actions import Action
 from sluice.delta.log.continuity import lost_race, lost_race_of
 from sluice.delta.log.files import Added, RowMask, added_files, kept_rows, rows_left

@@ -12,7 +12,7 @@ from contextlib import suppress
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
-from sluice.changes.diff import CHANGE
+from sluice.changes import CHANGE
 from sluice.delta.log.opened import keep, open_for_writer
 from sluice.delta.log.position import Head, Position
 from sluice.delta.places.delta_rs import open_table

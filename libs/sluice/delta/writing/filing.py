@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from sluice.changes.order import Direction
+from sluice.changes import Direction
 from sluice.delta.log.continuity import lost_race_of
 from sluice.delta.log.files import active_files, file_name, kept_rows
 from sluice.delta.log.opened import open_version

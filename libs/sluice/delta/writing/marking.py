@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sluice.changes.diff import CHANGE
+from sluice.changes import CHANGE
 from sluice.delta.log.actions import Action
 from sluice.delta.log.files import (
     Added,

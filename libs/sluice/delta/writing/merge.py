@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegralType
 
-from sluice.changes.diff import CHANGE
+from sluice.changes import CHANGE
 from sluice.delta.log.continuity import lost_race_of
 from sluice.delta.log.files import table_size
 from sluice.delta.log.opened import open_version

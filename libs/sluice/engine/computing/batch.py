@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from sluice.changes.diff import arrivals, as_inserts, departures, diff, insertions, net, weigh
+from sluice.changes import arrivals, as_inserts, departures, diff, insertions, net, weigh
 from sluice.delta.log.files import FeedSize, not_before, table_size
 from sluice.delta.log.position import Pin
 from sluice.delta.places.lake_layout import LakeLayout

@@ -27,7 +27,7 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, DateType, DecimalType, IntegralType, StringType, StructType
 
-from sluice.changes.diff import balance
+from sluice.changes import balance
 from sluice.delta.reading.local import hand, handed_over, nullable, to_arrow
 from sluice.delta.reading.searched_version import SearchedVersion
 from sluice.delta.reading.spark_reads import snapshot

@@ -35,8 +35,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from sluice.changes.diff import balance
-from sluice.changes.order import Direction
+from sluice.changes import Direction, balance
 from sluice.declare.registry import kind
 from sluice.declare.table import Table, carried_columns
 from sluice.declare.table_spec import Expectation

@@ -21,7 +21,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import Window as Over
 from pyspark.sql import functions as F
 
-from sluice.changes.diff import WEIGHT
+from sluice.changes import WEIGHT
 from sluice.declare.table_spec import Window
 from sluice.engine.query.operator import InputRows, Operator, Retention, names, union
 from sluice.language.wall_clock import Duration

@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import AtomicType, DoubleType, FloatType
 
-from sluice.changes.diff import CHANGE, WEIGHT, net
+from sluice.changes import CHANGE, WEIGHT, net
 from sluice.declare.meaning import definition
 from sluice.declare.table import Graph, Table
 from sluice.delta.log.files import table_size

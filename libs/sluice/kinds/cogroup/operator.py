@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructType
 
-from sluice.changes.diff import WEIGHT
+from sluice.changes import WEIGHT
 from sluice.declare.table import Table
 from sluice.engine.query import windows
 from sluice.engine.query.operator import (

@@ -9,7 +9,7 @@ from enum import StrEnum
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
-from sluice.changes.diff import arrivals, departures, diff, insertions
+from sluice.changes import arrivals, departures, diff, insertions
 from sluice.declare.meaning import definition
 from sluice.declare.table import Graph, Table
 from sluice.delta.log.files import FeedSize, table_size

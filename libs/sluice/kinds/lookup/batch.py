@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from sluice.changes.diff import balance, diff, insertions
+from sluice.changes import balance, diff, insertions
 from sluice.declare.meaning import definition
 from sluice.declare.table import Graph, Table
 from sluice.delta.log.files import table_size

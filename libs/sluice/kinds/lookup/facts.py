@@ -16,7 +16,7 @@ from functools import cached_property
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from sluice.changes.diff import arrivals, between, departures, net, weigh
+from sluice.changes import arrivals, between, departures, net, weigh
 from sluice.declare.settings import SparkSettings
 from sluice.delta.log.files import feed_size, table_size
 from sluice.delta.log.position import Pins

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql.types import BooleanType, StructField, StructType
 
-from sluice.changes.diff import diff
+from sluice.changes import diff
 from sluice.declare.meaning import definition
 from sluice.declare.table import Graph, Table, carried_columns
 from sluice.delta.log.files import active_files, size_of

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from sluice.changes.diff import departures
+from sluice.changes import departures
 from sluice.declare.meaning import definition
 from sluice.declare.table import Graph, Table
 from sluice.engine.committing import Kept

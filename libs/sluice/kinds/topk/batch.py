@@ -13,7 +13,7 @@ from functools import cached_property
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from sluice.changes.diff import CHANGE, WEIGHT, sum_weights, weigh
+from sluice.changes import CHANGE, WEIGHT, sum_weights, weigh
 from sluice.declare.meaning import definition
 from sluice.declare.table import Graph, Table
 from sluice.delta.log.files import FeedSize, table_size

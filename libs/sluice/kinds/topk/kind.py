@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sluice.engine.planning.nodes import Node
     from sluice.engine.query.absence import Condition, Unmatched
     from sluice.engine.query.operator import Groups, InputRows, Operator
-    from sluice.pages.elements import Address, Chapter
+    from sluice.pages import Address, Chapter
     from sluice.read.changelog import Changelog, TouchedGroups
     from sluice.read.conditions.key_order import KeyRange
     from sluice.read.lake import Lake

@@ -12,7 +12,7 @@ from typing import Any
 from sluice.declare.table import Table
 from sluice.kinds.topk.reader import Ranking
 from sluice.language.names import Row
-from sluice.pages.elements import Address, Bar, Bars, Cards, Chapter, Text
+from sluice.pages import Address, Bar, Bars, Cards, Chapter, Text
 from sluice.read.lake import Lake
 
 SHOWN = 6

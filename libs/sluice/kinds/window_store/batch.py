@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from sluice.changes.diff import arrivals, deletions, departures, diff, insertions
+from sluice.changes import arrivals, deletions, departures, diff, insertions
 from sluice.declare.meaning import definition
 from sluice.declare.table import Graph, Table
 from sluice.delta.log.opened import open_version

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sluice.declare.table import Graph
     from sluice.engine.planning.nodes import Node
     from sluice.engine.query.operator import Groups, InputRows, Operator
-    from sluice.pages.elements import Address, Chapter
+    from sluice.pages import Address, Chapter
     from sluice.read.conditions.key_order import KeyRange
     from sluice.read.lake import Lake
     from sluice.read.naming import Given, NamingOption

@@ -15,7 +15,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from sluice.changes.order import Direction, by, last_first
+from sluice.changes import Direction, last_first, sort_key
 from sluice.declare.table import Table
 from sluice.engine.query import windows
 from sluice.engine.query.operator import (
@@ -116,7 +116,7 @@ class WindowStoreRows(Operator):
     def last_of_each(self, rows: DataFrame) -> DataFrame:
         """Return the row that represents each key and time, from whole groups' prepared rows."""
         sequence = [
-            by(F.expr(k.expression.sql), not k.descending, not k.nulls_first)
+            sort_key(F.expr(k.expression.sql), not k.descending, not k.nulls_first)
             for k in self.spec.sequence
         ]
         over = Window.partitionBy(*names(self.group)).orderBy(

@@ -16,7 +16,7 @@ from sluice.declare.table import Table
 from sluice.errors import UsageError
 from sluice.kinds.window_store.spec import WindowStore
 from sluice.language.names import Row, unknown
-from sluice.pages.elements import Address, Chapter, data
+from sluice.pages import Address, Chapter, data
 from sluice.read.conditions.key_order import (
     Key,
     KeyColumns,

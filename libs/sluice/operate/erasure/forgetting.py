@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sluice.changes.diff import CHANGE
+from sluice.changes import CHANGE
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.continuity import repeat_after_races

@@ -25,14 +25,13 @@ from fastapi.responses import FileResponse, HTMLResponse, PlainTextResponse, Res
 from sqlalchemy import select
 from starlette.status import HTTP_404_NOT_FOUND, HTTP_500_INTERNAL_SERVER_ERROR
 
-from sluice.airflow.blueprint import site
+from sluice.airflow.blueprint import airflows_config, mistakes, pipeline_files, project, site
 from sluice.airflow.connections import environ, lent
-from sluice.airflow.projects import airflows_config, mistakes, pipeline_files, project
 from sluice.declare.project import PLACE, Project, without_message
 from sluice.declare.table import Table
 from sluice.errors import ConfigError, SluiceError
 from sluice.gate.engine import file_of
-from sluice.pages.elements import Page, html
+from sluice.pages import Page, html
 from sluice.read.naming import naming_options
 from sluice.report.overview import Shown, not_a_sluice_dag, overview, tables
 from sluice.report.publish import report_folder
