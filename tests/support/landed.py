@@ -18,7 +18,7 @@ from sluice.dimensions.load import load
 from sluice.engine.advance import Run
 from sluice.engine.batch_report import BatchReport
 from sluice.language.interval import Interval
-from sluice.operate.definitions.rebuild import rebuild
+from sluice.operate.rebuild import rebuild
 from sluice.operate.run import deliver
 
 if TYPE_CHECKING:

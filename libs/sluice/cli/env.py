@@ -24,8 +24,8 @@ from sluice.delta.places.lake_layout import layout
 from sluice.errors import Differs, UsageError
 from sluice.language.names import declared_id
 from sluice.language.wall_clock import Duration
-from sluice.operate.definitions.rebuild import Computed, bring, to_bring
 from sluice.operate.promotion import DIFFERS, Agreement, Beside
+from sluice.operate.rebuild import Computed, bring, to_bring
 from sluice.report.preview_page import Heading
 from sluice.spark.session import with_spark
 from sluice.terminal.options import config_option, format_option

@@ -22,10 +22,10 @@ from sluice.engine.batch_report import BatchReport
 from sluice.errors import UsageError
 from sluice.language.interval import Interval, parse_time
 from sluice.language.names import listing, unknown
-from sluice.operate.definitions.rebuild import rebuild
 from sluice.operate.delivering import replay as replay_intervals
 from sluice.operate.delivering import to_replay
 from sluice.operate.preview import downstream
+from sluice.operate.rebuild import rebuild
 from sluice.operate.run import (
     Failures,
     News,
@@ -115,6 +115,10 @@ def _named(name: str, graph: Graph, pipeline: str) -> Table:
         hint = f"`sluice run {table.pipeline}` refreshes its tables"
         raise UsageError(f"{table.id} is not a table of the pipeline {pipeline}", hint=hint)
     return table
+
+
+def _split(_context: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> list[str]:
+    return [name.strip() for text in given for name in text.split(",") if name.strip()]
 
 
 def refresh_options(
@@ -450,7 +454,3 @@ def _intervals(
 def name_run(step: str, **options: Any) -> Run:
     """Return the run of a command that takes this step; `options`: fields of a run."""
     return Run(f"{step}-{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid4().hex[:6]}", **options)
-
-
-def _split(_context: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> list[str]:
-    return [name.strip() for text in given for name in text.split(",") if name.strip()]

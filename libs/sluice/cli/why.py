@@ -9,7 +9,7 @@ import click
 
 from sluice.errors import ExitCode, UsageError
 from sluice.language.names import STATE, internal
-from sluice.operate.lineage.records import (
+from sluice.operate.why import (
     COMMITS,
     change_record,
     commit_record,
@@ -41,8 +41,8 @@ from sluice.terminal.output import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from sluice.operate.lineage.why import ContributingRows, Delivered
-    from sluice.operate.lineage.why_not import WhyNot
+    from sluice.operate.why import ContributingRows, Delivered
+    from sluice.operate.why_not import WhyNot
 
 SHOWN = 5  # rows of each table
 DELIVERED = ("source", "from", "to", "rows", "version", "run", "at", "files")
@@ -132,7 +132,7 @@ def why(
 
 
 def _sources(changelog: Changelog, row: KeyRange) -> "list[ContributingRows]":
-    from sluice.operate.lineage.why import sources_of
+    from sluice.operate.why import sources_of
 
     return sources_of(changelog, row)
 
@@ -193,7 +193,7 @@ def why_not(
 
     With --partition alone, rows are given by any columns. Exit 1 if the row is there.
     """
-    from sluice.operate.lineage.why_not import reasons_of
+    from sluice.operate.why_not import reasons_of
 
     found = reasons_of(Changelog.open(lake, table, version), given)
     if found is None:

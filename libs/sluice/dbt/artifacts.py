@@ -27,7 +27,7 @@ from sqlglot.errors import SqlglotError
 from sluice.errors import UsageError
 from sluice.extras import require
 from sluice.language.names import LONGEST, NAME
-from sluice.language.typed.types import GAP, canonical
+from sluice.language.types import GAP, canonical
 
 COMPILE = "`dbt compile --full-refresh` in the dbt project writes it to target/manifest.json"
 DIALECTS: Mapping[str, str] = {

@@ -32,7 +32,7 @@ from sluice.declare.resolution import Review
 from sluice.declare.table import Graph, Table
 from sluice.declare.table_spec import Expectation
 from sluice.errors import ConfigError
-from sluice.language.typed.types import GAP
+from sluice.language.types import GAP
 from sluice.terminal.output import pluralize
 
 

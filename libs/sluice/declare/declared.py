@@ -24,7 +24,7 @@ from sluice.language.interval import zone
 from sluice.language.model import Model
 from sluice.language.names import Name, check_name
 from sluice.language.paths import check_path
-from sluice.language.typed.types import read_columns
+from sluice.language.types import read_columns
 
 REASON = "_sluice_reason"  # why the row can't be used; null if it can
 RAW = "_sluice_raw"  # text that it was read from

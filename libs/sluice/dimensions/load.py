@@ -64,8 +64,7 @@ from sluice.gate.results import Verdict
 from sluice.interpreter.refusals import is_here, rehearse
 from sluice.language.names import FORGOTTEN, QUARANTINE, internal
 from sluice.limits import Limits
-from sluice.spark.rehearsing import engine_of, why
-from sluice.spark.session import Spark
+from sluice.spark.session import Spark, engine_of, reason_for_spark
 
 DATABASE = "postgresql://user:password@host:port/database"
 KINDS = {"postgres": "postgresql"}  # Airflow's names with another spelling in JDBC
@@ -388,7 +387,7 @@ def _plan_load(context: Context, project: Project, table: Table, what: str) -> N
     reason = what or "; ".join(wanted.warnings) or "files are new or changed"
     way = REBUILD if what else "load"
     engine = engine_of_load(context, found, wanted, None if what else before)
-    said = why(context.settings, engine, wanted.bytes)
+    said = reason_for_spark(context.settings, engine, wanted.bytes)
     reason, size = "; ".join([reason, *said]), wanted.bytes
     return NextBatch(table.id, way, reason, engine, bytes=size, files=len(wanted.files))
 

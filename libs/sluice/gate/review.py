@@ -37,9 +37,9 @@ from sluice.extras import is_installed
 from sluice.gate import suite
 from sluice.gate.suite import COMPILERS, refusals
 from sluice.language.expression import Expression
+from sluice.language.inference import infer
 from sluice.language.names import unknown
-from sluice.language.typed.inference import infer
-from sluice.language.typed.rules import problems
+from sluice.language.type_rules import problems
 
 ESCAPES = frozenset("tnrfaedDhHsSvVwWbBAGZzRXQkxucpPN0123456789")
 

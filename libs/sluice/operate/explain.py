@@ -28,8 +28,8 @@ from sluice.engine.planning.nodes import Node, nodes_of
 from sluice.engine.planning.plan import plan_batch, plan_rebuild
 from sluice.errors import SluiceError, UsageError
 from sluice.language.names import declared_id
-from sluice.operate.definitions.rebuild import redefined_parts
-from sluice.spark.rehearsing import why
+from sluice.operate.rebuild import redefined_parts
+from sluice.spark.session import reason_for_spark
 
 LEFT = "maintain"  # what comes next for a table that a changed query has left behind
 STOPPED = "stopped"  # what comes next for a table that can't go on
@@ -152,7 +152,7 @@ def _step(context: Context, node: Node, plan: BatchPlan) -> NextBatch:
     engine = engine_of_batch(context, node, plan, is_small=not large)
     size, read = plan.size, [touched.text] if touched else []
     size += touched.size if touched else FeedSize()
-    by_spark = why(context.settings, engine, plan.size.bytes, large)
+    by_spark = reason_for_spark(context.settings, engine, plan.size.bytes, large)
     return NextBatch(
         plan.node.id,
         plan.strategy,

@@ -35,7 +35,7 @@ from sluice.engine.planning.nodes import Node, nodes_of
 from sluice.gate.gate import Gate
 from sluice.gate.results import ExpectationOutcome
 from sluice.language.names import ENVIRONMENTS, INTERVALS, QUARANTINE, internal
-from sluice.operate.definitions.rebuild import redefined_parts
+from sluice.operate.rebuild import redefined_parts
 from sluice.report.sweep import sweep as sweep_table
 from sluice.report.sweep import whole_table
 from sluice.spark.session import Spark

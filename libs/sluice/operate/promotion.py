@@ -33,7 +33,7 @@ from sluice.engine.query.operator import is_unique, names
 from sluice.errors import UsageError
 from sluice.language.names import MARK, RESERVED_PREFIX, listing
 from sluice.limits import Limits
-from sluice.operate.definitions.rebuild import redefined_parts
+from sluice.operate.rebuild import redefined_parts
 from sluice.operate.verify import leniently
 from sluice.read.ordered.keyed import KeyedTable
 from sluice.read.samples import Sample, row_of

@@ -30,9 +30,9 @@ from sluice.engine.batch_report import BatchReport
 from sluice.errors import HistoryLost, SeveralFailed, SluiceError, UsageError
 from sluice.language.interval import Interval, parse_time, show
 from sluice.language.names import INTERVALS, declared_id
-from sluice.operate.definitions.rebuild import rebuild, redefined_parts
 from sluice.operate.delivering import delivering
 from sluice.operate.events import Events
+from sluice.operate.rebuild import rebuild, redefined_parts
 from sluice.operate.workers import Process, Worker, Workers, naming_unforeseen
 from sluice.spark.session import Spark
 

@@ -146,8 +146,7 @@ def _besides(asked: Question, how: str) -> str:
 
 def why(asked: Question) -> Answer:
     """Return the commit that last changed a row and the rows it comes from, as `sluice why`."""
-    from sluice.operate.lineage.records import row_record
-    from sluice.operate.lineage.why import sources_of
+    from sluice.operate.why import row_record, sources_of
 
     changelog = Changelog.open(asked.lake, asked.address, asked.get("version"))
     row = row_of(changelog, _given(asked))
@@ -178,8 +177,8 @@ def _shown(asked: Question, source: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def why_not(asked: Question) -> Answer:
     """Return what keeps a row out of a table, as `sluice why-not`."""
-    from sluice.operate.lineage.records import reason_record
-    from sluice.operate.lineage.why_not import reasons_of
+    from sluice.operate.why import reason_record
+    from sluice.operate.why_not import reasons_of
 
     with _session():
         changelog = Changelog.open(asked.lake, asked.address, asked.get("version"))

@@ -34,8 +34,7 @@ from sluice.sources.replacement import KEY
 from sluice.sources.spec import Source
 from sluice.sources.table import TableFeed
 from sluice.sources.topic import TopicFeed
-from sluice.spark.rehearsing import why
-from sluice.spark.session import Spark
+from sluice.spark.session import Spark, reason_for_spark
 from sluice.terminal.output import pluralize
 
 
@@ -143,7 +142,7 @@ def _with_engine(
     sizes = {interval: sum(file.size for file in files) for interval, files in landing.items()}
     largest = max(sizes, key=sizes.__getitem__)
     engine = engine_of_delivery(project, table, largest)
-    said = why(project.spark, engine, sizes[largest])
+    said = reason_for_spark(project.spark, engine, sizes[largest])
     return replace(
         step,
         reason="; ".join([step.reason, *said]),

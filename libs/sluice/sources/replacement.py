@@ -51,8 +51,7 @@ from sluice.interpreter.refusals import is_here, rehearse
 from sluice.language.interval import Interval
 from sluice.language.names import FORGOTTEN, ID, INTERVAL, INTERVALS
 from sluice.sources.delivery import Delivery, ReadDelivery, read_delivery, stored_rows
-from sluice.spark.rehearsing import engine_of
-from sluice.spark.session import Spark
+from sluice.spark.session import Spark, engine_of
 
 MENDING = "fix the delivery"
 MOUNTING = "check the landing folder, and deliver the files again"

@@ -23,8 +23,8 @@ from sluice.delta.upkeep.table_invariants import feed_faults
 from sluice.engine.committing import Kept
 from sluice.engine.context import Context
 from sluice.engine.planning.nodes import nodes_of
-from sluice.operate.definitions.tables import drop
 from sluice.operate.explain import explain
+from sluice.operate.tables import drop
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

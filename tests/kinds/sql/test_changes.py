@@ -10,10 +10,10 @@ from tests.support.lake import HEAD, Lake
 
 from sluice.delta.places.inventory import leftovers
 from sluice.engine.advance import Run
-from sluice.operate.definitions.rebuild import rebuild, redefined_parts
 from sluice.operate.doctor import examine
 from sluice.operate.explain import explain
 from sluice.operate.maintain import maintain
+from sluice.operate.rebuild import rebuild, redefined_parts
 from sluice.read.status import status
 
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ from sluice.delta.upkeep.rewriting import unmark
 from sluice.delta.upkeep.table_invariants import rows_by
 from sluice.delta.writing.filing import Slice
 from sluice.limits import Limits
-from sluice.operate.erasure import forgetting
-from sluice.operate.erasure.forget import forget
-from sluice.operate.erasure.subject import Asked
+from sluice.operate import forgetting
+from sluice.operate.forget import forget
+from sluice.operate.subjects import Asked
 from sluice.read.lake import open_lake
 from sluice.spark.session import Spark
 

@@ -18,7 +18,7 @@ from sluice.delta.log.opened import open_version as opened_at
 from sluice.delta.reading.local import read_rows
 from sluice.delta.reading.searched_version import SearchedVersion
 from sluice.errors import UsageError
-from sluice.operate.lineage.walk import TracedRows, lineage
+from sluice.operate.lineage import TracedRows, lineage
 from sluice.read.lake import Lake, open_lake
 from sluice.read.stored.commits import back_from
 

@@ -39,7 +39,7 @@ def ids(lake: Lake) -> list[int]:
 
 def test_a_rebuild_does_not_bring_back_what_has_expired(lake: Lake) -> None:
     from sluice.engine.advance import Run
-    from sluice.operate.definitions.rebuild import rebuild
+    from sluice.operate.rebuild import rebuild
 
     lake.put("traces", *(trace(n, n) for n in range(5)), trace(30, 30))
     lake.advance()

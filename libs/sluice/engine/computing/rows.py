@@ -35,7 +35,7 @@ from sluice.delta.writing.merge import extremes
 from sluice.engine.computing.batch_plan import BatchPlan, ChangelogRows
 from sluice.engine.context import Context
 from sluice.engine.query.operator import InputRows, Operator, names
-from sluice.language.typed.types import INTEGERS, base_name
+from sluice.language.types import INTEGERS, base_name
 
 
 @dataclass(frozen=True)

@@ -36,8 +36,7 @@ from sluice.engine.planning.plan import rebuild_size
 from sluice.engine.query.windows import Horizon
 from sluice.language.interval import Span
 from sluice.limits import Limits
-from sluice.spark.rehearsing import engine_of
-from sluice.spark.session import left_to_spark
+from sluice.spark.session import engine_of, left_to_spark
 
 
 class Bound(StrEnum):

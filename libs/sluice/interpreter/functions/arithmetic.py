@@ -39,7 +39,7 @@ from sluice.interpreter.values.value_types import (
     rescale,
     wider,
 )
-from sluice.language.typed.types import Decimal
+from sluice.language.types import Decimal
 
 MOST_DIGITS, MOST_DIGITS_OF_256_BITS = 38, 76
 MOST_QUOTIENT = 10**38  # of a remainder, before Java finds the division impossible

@@ -49,7 +49,7 @@ from sluice.interpreter.values.value_types import (
     is_integer,
     of_decimal,
 )
-from sluice.language.typed.types import Decimal
+from sluice.language.types import Decimal
 
 MOST_FIRST = 100_000  # rows of min_by and max_by
 MOST_STEPS = 5_000_000

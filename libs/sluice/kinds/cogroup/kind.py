@@ -14,11 +14,10 @@ from sluice.declare.resolution import Scope, SelectedColumns, TableMistakes
 from sluice.declare.table import Table
 from sluice.declare.table_spec import END, START, WINDOW
 from sluice.kinds.cogroup.spec import Cogroup, Stream
+from sluice.language.inference import aggregate_type
 from sluice.language.interval import IntervalError, parse_time
 from sluice.language.names import unknown
-from sluice.language.typed.coercion import common
-from sluice.language.typed.inference import aggregate_type
-from sluice.language.typed.types import Decimal, family, inner_types, widen_exactly
+from sluice.language.types import Decimal, common, family, inner_types, widen_exactly
 
 if TYPE_CHECKING:
     from sluice.declare.table import Graph

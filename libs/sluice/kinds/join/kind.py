@@ -12,8 +12,7 @@ from sluice.declare.resolution import Scope, TableMistakes
 from sluice.declare.table import Table
 from sluice.kinds.join.spec import END, PRESENT, EquiJoin, ResolvedJoin
 from sluice.language.expression import Expression
-from sluice.language.typed.coercion import common
-from sluice.language.typed.types import are_comparable, is_orderable, widen_exactly
+from sluice.language.types import are_comparable, common, is_orderable, widen_exactly
 
 if TYPE_CHECKING:
     from sluice.declare.table import Graph

@@ -20,7 +20,7 @@ from sluice.declare.resolution import (
 from sluice.declare.table import Table, carried_columns, carried_key, hidden_of, tables_not_stored
 from sluice.kinds.lookup.spec import Join, Lookup
 from sluice.language.names import BATCH, HIDDEN_TYPES
-from sluice.language.typed.types import are_comparable
+from sluice.language.types import are_comparable
 
 if TYPE_CHECKING:
     from sluice.declare.table import Graph

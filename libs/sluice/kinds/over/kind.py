@@ -21,8 +21,8 @@ from sluice.kinds.over.spec import (
     WindowedExpression,
 )
 from sluice.language.expression import Expression, SortKey
-from sluice.language.typed.inference import aggregate_type, whole_type
-from sluice.language.typed.types import (
+from sluice.language.inference import aggregate_type, whole_type
+from sluice.language.types import (
     DAY,
     INTEGERS,
     INTERVALS,

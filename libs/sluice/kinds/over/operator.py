@@ -28,7 +28,7 @@ from sluice.kinds.over.spec import (
     Over,
     WindowCall,
 )
-from sluice.language.typed.types import INTEGERS, Decimal, base_name
+from sluice.language.types import INTEGERS, Decimal, base_name
 
 ALL = "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
 AFFECTED, GOES_ON = "_sluice_affected", "_sluice_goes_on"

@@ -11,8 +11,7 @@ from sluice.declare.registry import Kind
 from sluice.declare.resolution import Scope, TableMistakes
 from sluice.declare.table import Table, hidden_of
 from sluice.kinds.select.spec import Selection, keys_of, place_of
-from sluice.language.typed.coercion import element
-from sluice.language.typed.types import base_name
+from sluice.language.types import base_name, element
 
 if TYPE_CHECKING:
     from sluice.declare.table import Graph

@@ -38,12 +38,12 @@ from sluice.kinds.sql.trees import (
 )
 from sluice.kinds.sql.windows import add_windows, rank_rows, with_windows_inlined
 from sluice.language.expression import UNREADABLE
+from sluice.language.inference import ColumnTypes
 from sluice.language.model import Mistaken, messages_of
 from sluice.language.names import UnknownName, check_name, unknown
 from sluice.language.syntax import Tree
-from sluice.language.typed.inference import ColumnTypes
-from sluice.language.typed.rules import RefusedBySpark
-from sluice.language.typed.types import inner_types
+from sluice.language.type_rules import RefusedBySpark
+from sluice.language.types import inner_types
 
 Tables = Mapping[str, Table]
 

@@ -12,7 +12,7 @@ from sluice.declare.resolution import Scope, TableMistakes, plain_columns
 from sluice.declare.table import Table, carried_columns, carried_key, hidden_of
 from sluice.declare.table_spec import END, START, WINDOW
 from sluice.kinds.topk.spec import TopK
-from sluice.language.typed.types import INTEGERS
+from sluice.language.types import INTEGERS
 
 if TYPE_CHECKING:
     from sluice.declare.table import Graph

@@ -12,7 +12,7 @@ from sluice.declare.resolution import Scope, TableMistakes, plain_columns
 from sluice.declare.table import Table, carried_columns, carried_key, hidden_of
 from sluice.declare.table_spec import END, START
 from sluice.kinds.window_store.spec import WindowStore
-from sluice.language.typed.types import base_name
+from sluice.language.types import base_name
 
 if TYPE_CHECKING:
     from sluice.declare.table import Graph

@@ -4,7 +4,7 @@ Messages are decoded into Arrow: the declared columns as texts, and what is know
 
 A message's identity is its partition and offset, so reading it again gives the same rows.
 
-Columns whose texts are all plain are converted by Arrow at once. `language.typed.spellings` accepts
+Columns whose texts are all plain are converted by Arrow at once. `files.spelled` accepts
 more. A column with any other text is left to the slower rules in SQL, which give a reason for each
 text that they reject.
 

@@ -22,7 +22,7 @@ from pyspark.sql.types import DataType
 from sluice.engine.query.operator import import_object
 from sluice.errors import ConfigError
 from sluice.kinds.cogroup.aggregates.accumulator import Accumulator
-from sluice.language.typed.types import canonical
+from sluice.language.types import canonical
 
 
 class Aggregator(Protocol):

@@ -43,10 +43,9 @@ from sluice.engine.planning.plan import plan_batch, plan_rebuild
 from sluice.errors import Retryable, UsageError
 from sluice.extras import require
 from sluice.language.names import DROPPED, FORGOTTEN, PREVIEWS, declared_id
-from sluice.operate.definitions.tables import built_from, fed_by, looks_up
-from sluice.operate.erasure.forgetting import Done, Forgetting, delivered_in
-from sluice.operate.erasure.remains import SearchResult, Sought, search
-from sluice.operate.erasure.subject import Asked, rows_of_any
+from sluice.operate.forgetting import Done, Forgetting, delivered_in
+from sluice.operate.subjects import Asked, SearchResult, Sought, rows_of_any, search
+from sluice.operate.tables import built_from, fed_by, looks_up
 from sluice.read.stored.snapshot import Snapshot
 from sluice.spark.session import PROCESS, Spark
 

@@ -15,7 +15,7 @@ from sluice.delta.reading.spark_reads import is_readable
 from sluice.engine.judging import read_notes
 from sluice.errors import HistoryLost
 from sluice.language.names import FORGOTTEN, QUARANTINE, RESERVED_PREFIX, declared_id
-from sluice.operate.lineage.walk import At, Walk
+from sluice.operate.lineage import At, Walk
 from sluice.read.changelog import Changelog
 from sluice.read.conditions.key_order import KeyRange, only
 from sluice.read.lake import Lake

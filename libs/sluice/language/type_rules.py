@@ -22,8 +22,7 @@ from sqlglot import exp
 
 from sluice.language import syntax
 from sluice.language.expression import Aggregate, Expression
-from sluice.language.typed.coercion import NOTHING, UNKNOWN
-from sluice.language.typed.inference import (
+from sluice.language.inference import (
     AGGREGATES,
     CASTS,
     OPERANDS,
@@ -35,9 +34,11 @@ from sluice.language.typed.inference import (
     list_operands,
     whole_type,
 )
-from sluice.language.typed.types import (
+from sluice.language.types import (
     KINDS,
     MOMENTS,
+    NOTHING,
+    UNKNOWN,
     are_comparable,
     family,
     fits,

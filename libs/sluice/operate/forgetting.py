@@ -35,12 +35,11 @@ from sluice.engine.batch_report import BatchReport
 from sluice.errors import Retryable, UsageError
 from sluice.gate import history
 from sluice.language.names import DROPPED, INTERVAL, INTERVALS, QUARANTINE, REBUILT, internal
-from sluice.operate.definitions.rebuild import rebuild
-from sluice.operate.definitions.tables import dropped_from, looks_up
 from sluice.operate.delivering import delivering
-from sluice.operate.erasure.remains import Sought
-from sluice.operate.erasure.subject import rows_of_any
 from sluice.operate.maintain import kept_in
+from sluice.operate.rebuild import rebuild
+from sluice.operate.subjects import Sought, rows_of_any
+from sluice.operate.tables import dropped_from, looks_up
 from sluice.report.publish import publish, report_folder
 from sluice.report.quality_pages import FOLDER as REPORT
 from sluice.spark.session import Spark

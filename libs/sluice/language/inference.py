@@ -15,18 +15,7 @@ from sqlglot import exp
 from sluice.language import syntax
 from sluice.language.expression import Aggregate, Expression
 from sluice.language.syntax import SCALAR
-from sluice.language.typed.coercion import (
-    NOTHING,
-    UNKNOWN,
-    common,
-    element,
-    is_number,
-    number,
-    rounded_type,
-    temporal,
-    wider_integer,
-)
-from sluice.language.typed.types import (
+from sluice.language.types import (
     DAY,
     DAYS,
     INTEGERS,
@@ -34,12 +23,21 @@ from sluice.language.typed.types import (
     KINDS,
     MOMENTS,
     MONTHS,
+    NOTHING,
     NUMERIC,
+    UNKNOWN,
     Decimal,
     base_name,
+    common,
+    element,
     family,
     field_of,
     inner_types,
+    is_number,
+    number,
+    rounded_type,
+    temporal,
+    wider_integer,
 )
 
 _WHOLE = frozenset({"integer", "long"})

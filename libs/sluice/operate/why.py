@@ -1,17 +1,18 @@
 """Explanation of a row: the commit that wrote its values, and the rows that it comes from.
 
-Deliveries that brought rows of a source: their interval, their commit, their files.
-
+It names the deliveries that brought rows of a source: their interval, their commit, their files.
 The notes name the delivery that is now valid. Where the interval has been delivered again since the
 version in question, its commit is not named.
+
+`read_records` and its like give explanations as JSON, for programs: of commands and of the server.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -21,14 +22,18 @@ from sluice.delta.places.lake_layout import layout
 from sluice.language.interval import Interval
 from sluice.language.names import INTERVAL, INTERVALS, RESERVED_PREFIX, declared_id
 from sluice.operate.delivering import delivering
-from sluice.operate.lineage.walk import TracedRows, lineage
+from sluice.operate.lineage import TracedRows, lineage
 from sluice.read.changelog import Changelog
 from sluice.read.conditions.key_order import KeyRange
 from sluice.read.lake import Lake
 from sluice.read.naming import Given, row_of
+from sluice.read.ordered.rows import rows_of
 from sluice.read.origin import Origin, origin
 from sluice.read.stored.commits import Commit, back_from
 from sluice.read.stored.scan import Scan
+
+if TYPE_CHECKING:
+    from sluice.operate.absence_reasons import AbsenceReason
 
 
 @dataclass(frozen=True)
@@ -131,3 +136,74 @@ def sources_of(changelog: Changelog, row: KeyRange) -> list[ContributingRows]:
         rows = part.rows.select(shown)
         sources.append(ContributingRows(part.table, part.version, rows, brought, part.untraced))
     return sources
+
+
+COMMITS = 5  # of each source
+
+
+def commit_record(commit: Commit) -> dict[str, Any]:
+    """Return a commit: version, time, batch, run and kind."""
+    made = commit.position
+    return {
+        "version": commit.version,
+        "at": commit.at,
+        "batch": made.batch if made else None,
+        "run": made.run if made else None,
+        "kind": made.kind if made else commit.operation,
+    }
+
+
+def row_record(found: Origin, sources: Iterable["ContributingRows"], most: int) -> dict[str, Any]:
+    """Return why a row is as it is, with the first rows that it comes from, for programs."""
+    made = commit_record(found.commit) | change_record(found) | {"reads": read_records(found)}
+    return made | {"from": [source_record(source, most) for source in sources]}
+
+
+def change_record(found: Origin) -> dict[str, Any]:
+    """Return what a commit did to a row, and the row before and after it."""
+    return {"change": found.change, "before": found.before, "after": found.after}
+
+
+def read_records(found: Origin) -> list[dict[str, Any]]:
+    """Return each source's versions, and the newest of their commits, for programs."""
+    return [
+        {
+            "source": read.source,
+            "after_version": read.after,
+            "to_version": read.upto,
+            "count": len(read.commits),
+            "commits": [commit_record(commit) for commit in read.commits[:COMMITS]],
+        }
+        for read in found.reads
+    ]
+
+
+def source_record(source: "ContributingRows", most: int) -> dict[str, Any]:
+    """Return a table that the row comes from, with its first rows, for programs."""
+    return {
+        "table": source.table,
+        "version": source.version,
+        "count": source.rows.num_rows,
+        "rows": rows_of(source.rows.slice(0, most)),
+        "deliveries": [_delivery(delivery) for delivery in source.deliveries],
+        "untraced": source.untraced or None,
+    }
+
+
+def _delivery(delivery: "Delivered") -> dict[str, Any]:
+    start, end = delivery.interval.start, delivery.interval.end
+    commit = commit_record(delivery.commit) if delivery.commit else None
+    found = {"interval_start": start, "interval_end": end, "rows": delivery.rows}
+    return found | {"commit": commit, "files": delivery.files}
+
+
+def reason_record(reason: "AbsenceReason", most: int) -> dict[str, Any]:
+    """Return a reason with its first rows, for programs."""
+    return {
+        "table": reason.table,
+        "why": reason.why,
+        "what": reason.what,
+        "count": reason.rows.num_rows if reason.rows else None,
+        "rows": rows_of(reason.rows.slice(0, most)) if reason.rows else [],
+        "others": rows_of(reason.others.slice(0, most)) if reason.others else [],
+    }

@@ -29,7 +29,7 @@ from sluice.engine.query.absence import Absence, Condition, conditions
 from sluice.engine.query.operator import NTH, names, within
 from sluice.engine.query.windows import Horizon
 from sluice.language.names import declared_id
-from sluice.operate.lineage.reasons import (
+from sluice.operate.absence_reasons import (
     AbsenceReason,
     Wanted,
     mapped_to,
@@ -39,7 +39,7 @@ from sluice.operate.lineage.reasons import (
     reasons_undelivered,
     visible_columns,
 )
-from sluice.operate.lineage.walk import At, Walk, walking
+from sluice.operate.lineage import At, Walk, walking
 from sluice.read.changelog import Changelog
 from sluice.read.conditions.key_order import only
 from sluice.read.lake import Lake
