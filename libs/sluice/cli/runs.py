@@ -121,42 +121,37 @@ def _split(_context: click.Context, _option: click.Parameter, given: tuple[str, 
     return [name.strip() for text in given for name in text.split(",") if name.strip()]
 
 
-def refresh_options(
-    instead: Callable[..., None],
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Add `--refresh`, `--full-refresh` and `--full-refresh-all`: they call `instead`."""
+def refresh_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `--refresh`, `--full-refresh` and `--full-refresh-all` to the command of a whole run."""
 
-    def add(command: Callable[..., Any]) -> Callable[..., Any]:
-        @click.option(
-            "--refresh",
-            multiple=True,
-            callback=_split,
-            metavar="TABLES",
-            help="Bring only these tables up to date (comma-separated).",
-        )
-        @click.option(
-            "--full-refresh",
-            multiple=True,
-            callback=_split,
-            metavar="TABLES",
-            help="Compute only these tables again (comma-separated).",
-        )
-        @click.option("--full-refresh-all", is_flag=True, help="Compute every view again.")
-        @wraps(command)
-        def choosing(
-            refresh: list[str], full_refresh: list[str], full_refresh_all: bool, **others: Any
-        ) -> Any:
-            if not (refresh or full_refresh or full_refresh_all):
-                return command(**others)
-            if full_refresh_all and (refresh or full_refresh):
-                raise UsageError("--full-refresh-all names no tables: leave out the others")
-            if any([others.pop("start"), others.pop("end"), others.pop("changed")]):
-                raise UsageError("intervals go with a whole run: leave --refresh out")
-            return instead(Refresh(refresh, full_refresh, full_refresh_all), **others)
+    @click.option(
+        "--refresh",
+        multiple=True,
+        callback=_split,
+        metavar="TABLES",
+        help="Bring only these tables up to date (comma-separated).",
+    )
+    @click.option(
+        "--full-refresh",
+        multiple=True,
+        callback=_split,
+        metavar="TABLES",
+        help="Compute only these tables again (comma-separated).",
+    )
+    @click.option("--full-refresh-all", is_flag=True, help="Compute every view again.")
+    @wraps(command)
+    def choosing(
+        refresh: list[str], full_refresh: list[str], full_refresh_all: bool, **others: Any
+    ) -> Any:
+        if not (refresh or full_refresh or full_refresh_all):
+            return command(**others)
+        if full_refresh_all and (refresh or full_refresh):
+            raise UsageError("--full-refresh-all names no tables: leave out the others")
+        if any([others.pop("start"), others.pop("end"), others.pop("changed")]):
+            raise UsageError("intervals go with a whole run: leave --refresh out")
+        return refresh_tables(Refresh(refresh, full_refresh, full_refresh_all), **others)
 
-        return choosing
-
-    return add
+    return choosing
 
 
 @click.command()
@@ -167,7 +162,7 @@ def refresh_options(
 @empty_option
 @preview_option
 @format_option
-@refresh_options(refresh_tables)
+@refresh_options
 @config_option
 def run(
     pipeline: str | None,
