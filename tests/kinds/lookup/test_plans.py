@@ -22,7 +22,7 @@ from sluice.engine.planning.nodes import nodes_of
 from sluice.engine.planning.plan import plan_rebuild
 from sluice.kinds.lookup import batch as lookup_batch
 from sluice.kinds.lookup import operator as lookup
-from sluice.kinds.lookup.facts import memory_bytes
+from sluice.kinds.lookup.batch import memory_bytes
 from sluice.limits import Limits
 from sluice.operate import maintain as upkeep
 from sluice.operate.explain import explain
@@ -61,7 +61,7 @@ def test_a_dimension_beyond_the_threshold_is_shuffled_and_the_plan_says_so(
 ) -> None:
     small = query(lake).toArrow().to_pylist()
     lake.session.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
-    monkeypatch.setattr("sluice.kinds.lookup.facts.BROADCAST_SHARE", 0.0)
+    monkeypatch.setattr("sluice.kinds.lookup.batch.BROADCAST_SHARE", 0.0)
     try:
         large = query(lake)
         assert len(exchanges(large)) == 4, "both sides of both joins"

@@ -16,7 +16,7 @@ from sluice.delta.log.position import CREATE, Position
 from sluice.delta.reading.spark_reads import create
 from sluice.delta.writing import filing
 from sluice.delta.writing.filing import Slice, slices_of
-from sluice.kinds.window_store.batch import StoreKept
+from sluice.kinds.window_store.operator import StoreKept
 from sluice.language.interval import Schedule
 from sluice.operate import run as running
 from sluice.operate.maintain import Upkeep, maintain, oldest_named

@@ -29,8 +29,8 @@ from sluice.engine.query.operator import (
     union,
     within,
 )
-from sluice.kinds.cogroup.aggregates.accumulator import Accumulator
-from sluice.kinds.cogroup.aggregates.collected import (
+from sluice.kinds.cogroup.accumulator import Accumulator
+from sluice.kinds.cogroup.collected import (
     Bound,
     Collected,
     CountDistinct,
@@ -38,10 +38,18 @@ from sluice.kinds.cogroup.aggregates.collected import (
     Frequent,
     Listed,
 )
-from sluice.kinds.cogroup.aggregates.own import Own
-from sluice.kinds.cogroup.aggregates.sketches import DistinctSketch, QuantileSketch
-from sluice.kinds.cogroup.aggregates.statistics import HigherMoments, Mode, Percentile, Spread
-from sluice.kinds.cogroup.aggregates.sums import Count, RoundedSum, Sum, Truth
+from sluice.kinds.cogroup.numbers import (
+    Count,
+    HigherMoments,
+    Mode,
+    Percentile,
+    RoundedSum,
+    Spread,
+    Sum,
+    Truth,
+)
+from sluice.kinds.cogroup.own import Own
+from sluice.kinds.cogroup.sketches import DistinctSketch, QuantileSketch
 from sluice.kinds.cogroup.spec import Cogroup, Stream
 
 STREAM = "_stream"

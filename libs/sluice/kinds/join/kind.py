@@ -57,7 +57,7 @@ class JoinKind(Kind):
         return Table(spec.name, spec.pipeline, spec.KIND, columns, tuple(keys), spec, ids, hidden)
 
     def nodes(self, table: Table, graph: Graph) -> tuple[Node, ...]:
-        from sluice.kinds.join.batch import nodes
+        from sluice.kinds.join.operator import nodes
 
         return nodes(table, graph)
 

@@ -65,7 +65,7 @@ class OverKind(Kind):
         return Table(spec.name, spec.pipeline, spec.KIND, columns, tuple(keys), spec, ids, hidden)
 
     def nodes(self, table: Table, graph: Graph) -> tuple[Node, ...]:
-        from sluice.kinds.over.near import nodes
+        from sluice.kinds.over.operator import nodes
 
         return nodes(table, graph)
 

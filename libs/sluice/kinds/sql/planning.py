@@ -20,8 +20,7 @@ from sluice.declare.table import Table
 from sluice.kinds.sql import spelling, subqueries
 from sluice.kinds.sql.chain import Chain, Uniqueness, Written, of_table
 from sluice.kinds.sql.clauses import group_rows, keep_distinct, set_of
-from sluice.kinds.sql.joining import join_sources
-from sluice.kinds.sql.joins import JoinedSources, Planner
+from sluice.kinds.sql.joining import JoinedSources, Planner, join_sources
 from sluice.kinds.sql.query import OF_ROWS, are_shown
 from sluice.kinds.sql.relations import AnyRows, QueryRows, Ranked, TableRows, ViewFields
 from sluice.kinds.sql.spec import NTH, Sql

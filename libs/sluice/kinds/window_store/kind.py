@@ -57,7 +57,7 @@ class WindowStoreKind(Kind):
         return Table(spec.name, spec.pipeline, spec.KIND, columns, key, spec, (source.id,), hidden)
 
     def nodes(self, table: Table, graph: Graph) -> tuple[Node, ...]:
-        from sluice.kinds.window_store.batch import nodes
+        from sluice.kinds.window_store.operator import nodes
 
         return nodes(table, graph)
 

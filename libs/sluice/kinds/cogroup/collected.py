@@ -15,11 +15,12 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType
 
-from sluice.kinds.cogroup.aggregates.accumulator import LISTED, Accumulator
-from sluice.kinds.cogroup.aggregates.arrays import (
+from sluice.kinds.cogroup.accumulator import (
     CAME,
     GONE,
     KEPT,
+    LISTED,
+    Accumulator,
     ElementOrder,
     bag,
     compare,

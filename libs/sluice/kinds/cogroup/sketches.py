@@ -25,7 +25,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from sluice.kinds.cogroup.aggregates.accumulator import Accumulator
+from sluice.kinds.cogroup.accumulator import Accumulator
 
 DEVIATIONS = 3  # standard deviations; a sketch exceeds them 1 time in 300
 _LONG_DIGITS = 17

@@ -21,7 +21,7 @@ from pyspark.sql.types import DataType
 
 from sluice.engine.query.operator import import_object
 from sluice.errors import ConfigError
-from sluice.kinds.cogroup.aggregates.accumulator import Accumulator
+from sluice.kinds.cogroup.accumulator import Accumulator
 from sluice.language.types import canonical
 
 
