@@ -20,8 +20,8 @@ from sluice.errors import SluiceError
 from sluice.operate.delivering import replay, to_replay
 from sluice.operate.verify import Verification, verify
 from sluice.read.changelog import CHANGE_TYPE, COMMIT_VERSION, Changelog
+from sluice.read.keyed import KeyedTable
 from sluice.read.lake import Lake
-from sluice.read.ordered.keyed import KeyedTable
 from sluice.read.status import status
 from sluice.report.publish import publish
 from sluice.spark.session import Spark, with_spark

@@ -32,8 +32,8 @@ from sluice.delta.upkeep.rewriting import merge, rewrite_marked
 from sluice.delta.writing.marking import is_marked
 from sluice.errors import LostRace
 from sluice.limits import Limits
-from sluice.read.ordered.keyed import KeyedTable
-from sluice.read.stored.snapshot import Snapshot
+from sluice.read.keyed import KeyedTable
+from sluice.read.snapshot import Snapshot
 
 ROOT = Path(__file__).parents[2]
 FILES, EACH = 4, 25

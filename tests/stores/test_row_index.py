@@ -16,8 +16,8 @@ from sluice.delta.reading import row_index
 from sluice.delta.reading.searched_version import SearchedVersion
 from sluice.delta.upkeep import inspection
 from sluice.limits import Limits
-from sluice.read.ordered.keyed import KeyedTable
-from sluice.read.stored.snapshot import Snapshot
+from sluice.read.keyed import KeyedTable
+from sluice.read.snapshot import Snapshot
 
 FILES, EACH = 4, 25
 

@@ -25,7 +25,7 @@ from sluice.operate.preview import Preview, previewing
 from sluice.terminal.output import Format, print_table, write_json, write_rows
 
 if TYPE_CHECKING:
-    from sluice.read.samples import Sample
+    from sluice.read.changelog import Sample
     from sluice.report.preview_page import Heading
 
 COLUMNS = (

@@ -17,10 +17,9 @@ from sluice.operate.why import (
     row_record,
 )
 from sluice.read.changelog import Changelog
-from sluice.read.conditions.key_order import KeyRange
+from sluice.read.key_order import KeyRange
 from sluice.read.lake import Lake
-from sluice.read.naming import Given, naming_options, row_of
-from sluice.read.origin import ReflectedVersions, origin
+from sluice.read.naming import Given, ReflectedVersions, naming_options, origin, row_of
 from sluice.terminal.options import (
     F,
     column_value,

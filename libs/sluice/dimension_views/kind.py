@@ -23,8 +23,8 @@ from sluice.language.names import UnknownName
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from sluice.read.keyed import KeyValues
     from sluice.read.lake import Lake
-    from sluice.read.ordered.keyed import KeyValues
 
 
 class DimensionViewKind(Kind):

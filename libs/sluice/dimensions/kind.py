@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from sluice.engine.batch_report import BatchReport
     from sluice.engine.planning.next_batch import NextBatch
     from sluice.language.interval import Interval
+    from sluice.read.keyed import KeyValues
     from sluice.read.lake import Lake
-    from sluice.read.ordered.keyed import KeyValues
     from sluice.spark.session import Spark
 
 

@@ -17,9 +17,9 @@ from sluice.errors import HistoryLost
 from sluice.language.names import FORGOTTEN, QUARANTINE, RESERVED_PREFIX, declared_id
 from sluice.operate.lineage import At, Walk
 from sluice.read.changelog import Changelog
-from sluice.read.conditions.key_order import KeyRange, only
+from sluice.read.key_order import KeyRange, only
 from sluice.read.lake import Lake
-from sluice.read.origin import origin
+from sluice.read.naming import origin
 
 Wanted = tuple[KeyRange, ...]
 AbsenceCause = Literal[

@@ -22,8 +22,8 @@ from sluice.engine.batch_report import BatchReport
 from sluice.errors import UsageError
 from sluice.language.interval import Interval
 from sluice.language.names import INTERVAL, INTERVALS, QUARANTINE
-from sluice.read.stored.scan import Scan
-from sluice.read.stored.snapshot import NotBuilt, Snapshot
+from sluice.read.scan import Scan
+from sluice.read.snapshot import NotBuilt, Snapshot
 from sluice.spark.session import Spark
 
 

@@ -46,7 +46,7 @@ from sluice.language.names import DROPPED, FORGOTTEN, PREVIEWS, declared_id
 from sluice.operate.forgetting import Done, Forgetting, delivered_in
 from sluice.operate.subjects import Asked, SearchResult, Sought, rows_of_any, search
 from sluice.operate.tables import built_from, fed_by, looks_up
-from sluice.read.stored.snapshot import Snapshot
+from sluice.read.snapshot import Snapshot
 from sluice.spark.session import PROCESS, Spark
 
 AGAIN = "run this again; a file of a killed attempt is deleted when it is a day old"

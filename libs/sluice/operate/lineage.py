@@ -51,8 +51,8 @@ from sluice.errors import HistoryLost, UsageError
 from sluice.interpreter.local_session import Session, interpreting
 from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.language.names import BATCH
-from sluice.read.stored.commits import back_from
-from sluice.read.stored.snapshot import Snapshot
+from sluice.read.commits import back_from
+from sluice.read.snapshot import Snapshot
 
 At = tuple[str, int]  # a table and a version
 

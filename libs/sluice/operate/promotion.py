@@ -35,9 +35,9 @@ from sluice.language.names import MARK, RESERVED_PREFIX, listing
 from sluice.limits import Limits
 from sluice.operate.rebuild import redefined_parts
 from sluice.operate.verify import leniently
-from sluice.read.ordered.keyed import KeyedTable
-from sluice.read.samples import Sample, row_of
-from sluice.read.stored.snapshot import Snapshot
+from sluice.read.changelog import Sample, row_of
+from sluice.read.keyed import KeyedTable
+from sluice.read.snapshot import Snapshot
 from sluice.spark.session import Spark
 
 KINDS = ("insert", "update", "delete")

@@ -28,11 +28,11 @@ from sluice.delta.places.lake_layout import table_at
 from sluice.errors import UsageError
 from sluice.language.names import RESERVED_PREFIX
 from sluice.language.types import field_of
-from sluice.read.conditions.key_order import only
-from sluice.read.conditions.values import field_at, from_text, values_at
-from sluice.read.conditions.where import Predicate, columns_in, parse, syntax_tree
-from sluice.read.stored.scan import Scan
-from sluice.read.stored.snapshot import Snapshot
+from sluice.read.key_order import only
+from sluice.read.scan import Scan
+from sluice.read.snapshot import Snapshot
+from sluice.read.values import field_at, from_text, values_at
+from sluice.read.where import Predicate, columns_in, parse, syntax_tree
 
 
 @dataclass(frozen=True)

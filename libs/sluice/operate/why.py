@@ -24,13 +24,12 @@ from sluice.language.names import INTERVAL, INTERVALS, RESERVED_PREFIX, declared
 from sluice.operate.delivering import delivering
 from sluice.operate.lineage import TracedRows, lineage
 from sluice.read.changelog import Changelog
-from sluice.read.conditions.key_order import KeyRange
+from sluice.read.commits import Commit, back_from
+from sluice.read.key_order import KeyRange
+from sluice.read.keyed import rows_of
 from sluice.read.lake import Lake
-from sluice.read.naming import Given, row_of
-from sluice.read.ordered.rows import rows_of
-from sluice.read.origin import Origin, origin
-from sluice.read.stored.commits import Commit, back_from
-from sluice.read.stored.scan import Scan
+from sluice.read.naming import Given, Origin, origin, row_of
+from sluice.read.scan import Scan
 
 if TYPE_CHECKING:
     from sluice.operate.absence_reasons import AbsenceReason

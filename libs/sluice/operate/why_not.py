@@ -41,7 +41,7 @@ from sluice.operate.absence_reasons import (
 )
 from sluice.operate.lineage import At, Walk, walking
 from sluice.read.changelog import Changelog
-from sluice.read.conditions.key_order import only
+from sluice.read.key_order import only
 from sluice.read.lake import Lake
 from sluice.read.naming import Given, absent_of, row_of, values_named
 

@@ -19,9 +19,9 @@ from sluice.gate.history import TABLE as RESULTS
 from sluice.gate.history import by_table, newest
 from sluice.language.names import Row
 from sluice.pages import Card, Chapter, Content, Entry, Listing, Text, ago, second
+from sluice.read.scan import Scan
+from sluice.read.snapshot import NotBuilt, Snapshot
 from sluice.read.status import TableStatus
-from sluice.read.stored.scan import Scan
-from sluice.read.stored.snapshot import NotBuilt, Snapshot
 
 NOTHING: Mapping[str, Content] = MappingProxyType({})
 COLUMNS = ("pipeline", "table", "checked_at", "says", "on_failure", "success", "observed")

@@ -20,9 +20,9 @@ from sluice.gate import counts, engine
 from sluice.gate.history import MANY_FILES, by_table, newest_of_each
 from sluice.gate.history import TABLE as RESULTS
 from sluice.language.names import INTERVAL, INTERVALS, QUARANTINE, Row
+from sluice.read.scan import Scan
+from sluice.read.snapshot import NotBuilt, Snapshot
 from sluice.read.status import TableStatus, status
-from sluice.read.stored.scan import Scan
-from sluice.read.stored.snapshot import NotBuilt, Snapshot
 from sluice.report.quality_pages import FOLDER, render, write
 from sluice.report.summary import TableRecord
 from sluice.report.sweep import sweep, whole_table

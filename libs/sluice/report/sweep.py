@@ -45,8 +45,8 @@ from sluice.gate.results import (
 )
 from sluice.gate.suite import COMPILERS, SAMPLES, Measure, Repeats, UniquenessRule
 from sluice.limits import Limits
-from sluice.read.stored.scan import Scan, small_feed
-from sluice.read.stored.snapshot import Snapshot
+from sluice.read.scan import Scan, small_feed
+from sluice.read.snapshot import Snapshot
 
 
 @dataclass(frozen=True)

@@ -34,8 +34,8 @@ from sluice.pages import (
     data,
     pluralize,
 )
+from sluice.read.commits import Commit, back_from
 from sluice.read.lake import Lake
-from sluice.read.stored.commits import Commit, back_from
 from sluice.report.graph import draw_columns
 from sluice.report.health import FAILED, chapter, columns, failure
 from sluice.report.overview import ShownTable, chip, inputs, tables

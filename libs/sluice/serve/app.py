@@ -44,7 +44,7 @@ from sluice.errors import ConfigError, HistoryLost, Retryable, SluiceError, Usag
 from sluice.pages import Page, html
 from sluice.read.changelog import TooManyChanges
 from sluice.read.lake import Lake
-from sluice.read.stored.snapshot import NotBuilt
+from sluice.read.snapshot import NotBuilt
 from sluice.serve.access import NOBODY, Access, Token
 from sluice.serve.answers import (
     Answer,

@@ -19,8 +19,8 @@ from sluice.errors import HistoryLost, SluiceError, UsageError
 from sluice.language.names import Row
 from sluice.pages import Chapter, Content, Field, Form, Listing, Page, Text, data
 from sluice.read.changelog import Changelog
-from sluice.read.ordered.rows import Rows
-from sluice.read.stored.scan import Touched
+from sluice.read.keyed import Rows
+from sluice.read.scan import Touched
 from sluice.report.health import chapter
 from sluice.report.overview import overview, tables
 from sluice.report.publish import report_folder

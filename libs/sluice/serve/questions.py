@@ -30,7 +30,7 @@ from sluice.language.names import (
     unknown,
 )
 from sluice.pages import Page
-from sluice.read.conditions.key_order import KeyColumns
+from sluice.read.key_order import KeyColumns
 from sluice.serve.access import Token
 from sluice.serve.answers import Answer, Format, Refused, mistakes, show, without_paths
 

@@ -19,10 +19,9 @@ from sluice.declare.table import Table
 from sluice.delta.places.inventory import leftovers, undeclared_tables
 from sluice.language.names import RESERVED_PREFIX, declared_id
 from sluice.read.changelog import Changelog
-from sluice.read.naming import Given, naming_options, row_of
-from sluice.read.origin import origin
+from sluice.read.commits import Commit, back_from
+from sluice.read.naming import Given, naming_options, origin, row_of
 from sluice.read.status import TableStatus, status
-from sluice.read.stored.commits import Commit, back_from
 from sluice.report.health import status_records
 from sluice.serve.answers import Answer, Refused, to_json
 from sluice.serve.questions import Parameter, Question, parse

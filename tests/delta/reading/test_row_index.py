@@ -34,8 +34,8 @@ from sluice.delta.upkeep import inspection
 from sluice.delta.writing.commit import commit_arrow
 from sluice.errors import UsageError
 from sluice.limits import Limits
-from sluice.read.ordered.keyed import KeyedTable
-from sluice.read.stored.snapshot import Snapshot
+from sluice.read.keyed import KeyedTable
+from sluice.read.snapshot import Snapshot
 
 
 @pytest.fixture

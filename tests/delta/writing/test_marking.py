@@ -35,8 +35,8 @@ from sluice.delta.writing.marking import is_marked, most_marked
 from sluice.delta.writing.own_commits import vectors_allowed
 from sluice.errors import HistoryLost
 from sluice.limits import Limits
-from sluice.read.ordered.keyed import KeyedTable
-from sluice.read.stored.snapshot import Snapshot
+from sluice.read.keyed import KeyedTable
+from sluice.read.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -42,8 +42,8 @@ from sluice.delta.upkeep.table_invariants import feed_faults, position_faults
 from sluice.delta.writing.commit import commit_arrow, overwrite_arrow
 from sluice.errors import LostRace
 from sluice.limits import Limits
-from sluice.read.ordered.keyed import KeyedTable
-from sluice.read.stored.snapshot import Snapshot
+from sluice.read.keyed import KeyedTable
+from sluice.read.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from sluice.language.names import Row
     from sluice.pages import Address, Chapter
     from sluice.read.changelog import Changelog
+    from sluice.read.keyed import KeyedTable
     from sluice.read.lake import Lake
-    from sluice.read.ordered.keyed import KeyedTable
 
 
 class AboveKind(Kind):

@@ -19,8 +19,8 @@ from sluice.delta.reading.local import read_rows
 from sluice.delta.reading.searched_version import SearchedVersion
 from sluice.errors import UsageError
 from sluice.operate.lineage import TracedRows, lineage
+from sluice.read.commits import back_from
 from sluice.read.lake import Lake, open_lake
-from sluice.read.stored.commits import back_from
 
 
 def walked(lake: Lake, name: str, nth: int, **limits: int) -> list[TracedRows]:

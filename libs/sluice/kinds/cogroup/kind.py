@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from sluice.declare.table import Graph
     from sluice.engine.planning.nodes import Node
     from sluice.engine.query.operator import Groups, InputRows, Operator
-    from sluice.read.conditions.key_order import KeyRange
+    from sluice.read.key_order import KeyRange
+    from sluice.read.keyed import KeyedTable
     from sluice.read.naming import Given, NamingOption
-    from sluice.read.ordered.keyed import KeyedTable
 
 LARGEST: Mapping[str, int] = {
     "TINYINT": 2**7 - 1,
@@ -94,7 +94,7 @@ class CogroupKind(Kind):
 
     def find_ranges(self, table: KeyedTable, spec: Cogroup, given: Given) -> tuple[KeyRange, ...]:
         """Return the ranges of the key and of windows with that time."""
-        from sluice.read.conditions.key_order import KeyRange, only, places
+        from sluice.read.key_order import KeyRange, only, places
         from sluice.read.naming import key_values, not_so, values_of
 
         if spec.window is None:

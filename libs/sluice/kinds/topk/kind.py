@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from sluice.engine.query.operator import Groups, InputRows, Operator
     from sluice.pages import Address, Chapter
     from sluice.read.changelog import Changelog, TouchedGroups
-    from sluice.read.conditions.key_order import KeyRange
+    from sluice.read.key_order import KeyRange
+    from sluice.read.keyed import KeyedTable, KeyValues
     from sluice.read.lake import Lake
     from sluice.read.naming import Given, NamingOption
-    from sluice.read.ordered.keyed import KeyedTable, KeyValues
 
 
 class TopKKind(Kind):

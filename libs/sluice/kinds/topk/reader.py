@@ -20,11 +20,11 @@ from sluice.language.expression import SortKey
 from sluice.language.names import COMMIT_VERSION, Row, unknown
 from sluice.pages import Address, Bar, Bars, Cards, Chapter, Text
 from sluice.read.changelog import Changelog
-from sluice.read.conditions.key_order import KeyColumns, KeyOrder, KeyRange, only
-from sluice.read.conditions.values import from_text, values_of_columns
+from sluice.read.key_order import KeyColumns, KeyOrder, KeyRange, only
+from sluice.read.keyed import KeyedTable
 from sluice.read.lake import Lake
 from sluice.read.naming import Given, NamingOption, not_so, values_of
-from sluice.read.ordered.keyed import KeyedTable
+from sluice.read.values import from_text, values_of_columns
 
 PartitionValue = Any  # one column's value, or a tuple for several columns
 Ranks = dict[int, Row] | dict[int, list[Row]]

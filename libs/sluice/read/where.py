@@ -25,8 +25,8 @@ from sluice.errors import UsageError
 from sluice.language.interval import parse_time
 from sluice.language.names import RESERVED_PREFIX, unknown
 from sluice.language.syntax import SparkSQL, reason_of
-from sluice.read.conditions.key_order import KeyRange, place
-from sluice.read.conditions.values import field_at, type_name
+from sluice.read.key_order import KeyRange, place
+from sluice.read.values import field_at, type_name
 
 ACCEPTED = "where takes comparisons, in, between, like, is [not] null, and, or, not"
 ADJACENT = "Spark joins two texts that follow each other; write one text"

@@ -14,9 +14,9 @@ from sluice.delta.log.files import feed_size
 from sluice.delta.reading.live import stream_feed
 from sluice.language.names import CHANGE_TYPE, GOES
 from sluice.limits import Limits
-from sluice.read.conditions.key_order import NAN, NULL, KeyOrder, KeyRange
-from sluice.read.conditions.where import Predicate
-from sluice.read.stored.snapshot import DataFile, RowGroup, Snapshot, open_delta, stored_bytes
+from sluice.read.key_order import NAN, NULL, KeyOrder, KeyRange
+from sluice.read.snapshot import DataFile, RowGroup, Snapshot, open_delta, stored_bytes
+from sluice.read.where import Predicate
 
 GROUP, ROW = "_group", "_row"
 TOGETHER = 65_536  # rows that are read at a time where the order does not matter

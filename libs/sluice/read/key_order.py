@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 
 from sluice.errors import UsageError
 from sluice.language.names import unknown
-from sluice.read.conditions.values import check, from_text
+from sluice.read.values import check, from_text
 
 EXACT_IN_JSON = 15  # decimal digits that a double preserves
 CUT = timedelta(microseconds=999)  # statistics in the Delta log are cut to milliseconds

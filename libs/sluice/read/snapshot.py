@@ -33,7 +33,7 @@ from sluice.delta.reading.found import File
 from sluice.delta.reading.row_index import TableIndex, Unusable
 from sluice.errors import Retryable, SluiceError, UsageError
 from sluice.language.names import QUARANTINE, RESERVED_PREFIX, internal
-from sluice.read.conditions.key_order import (
+from sluice.read.key_order import (
     FIRST,
     LAST,
     UNKNOWN,

@@ -17,7 +17,7 @@ from sluice.delta.log.opened import open_version
 from sluice.delta.log.position import CREATE, UPKEEP, Pin, Position
 from sluice.errors import ForeignCommit, HistoryLost, SluiceError
 from sluice.language.interval import show
-from sluice.read.stored.snapshot import NotBuilt, filesystem
+from sluice.read.snapshot import NotBuilt, filesystem
 
 VersionPosition = tuple[int, Position]
 

@@ -19,9 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluice.language.names import RESERVED_PREFIX
-from sluice.read.conditions.key_order import KeyOrder, Places, place
-from sluice.read.stored.scan import GROUP, ROW, Scan
-from sluice.read.stored.snapshot import DataFile, RowGroup
+from sluice.read.key_order import KeyOrder, Places, place
+from sluice.read.scan import GROUP, ROW, Scan
+from sluice.read.snapshot import DataFile, RowGroup
 
 
 @dataclass(frozen=True)
