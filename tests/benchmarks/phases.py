@@ -26,7 +26,7 @@ PHASES = {
     "sluice.files.csv:cells_here sluice.files.here:parquet_here",
     "tables and feeds are read": "sluice.delta.reading.local:local_snapshot "
     "sluice.delta.reading.local:read_feed sluice.delta.reading.local:read_few "
-    "sluice.delta.reading.searched_version:SearchedVersion.few "
+    "sluice.delta.reading.searching:SearchedVersion.few "
     "sluice.delta.notes.note_tables:read_table",
     "the gate judges": "sluice.gate.gate:Gate.split sluice.gate.gate:Gate.check",
     "commits": "sluice.engine.committing:_local sluice.delta.reading.spark_reads:create",

@@ -25,8 +25,8 @@ from sluice.declare.project import load
 from sluice.declare.table import Table
 from sluice.delta.log.opened import exists
 from sluice.delta.log.position import head
-from sluice.delta.places.environments import read_environment
 from sluice.delta.places.lake_layout import layout
+from sluice.delta.places.overlay import read_environment
 from sluice.engine.planning.nodes import nodes_of
 from sluice.terminal.output import to_json
 

@@ -27,10 +27,9 @@ from sluice.delta.log.continuity import check_input
 from sluice.delta.log.position import REBUILD, Head, Pin, Position, head_as_found, positions
 from sluice.delta.reading.local import read_feed
 from sluice.delta.reading.spark_reads import check_feed
-from sluice.delta.upkeep.maintenance import Filing
+from sluice.delta.upkeep.maintenance import Filing, vacuum
 from sluice.delta.upkeep.rewriting import may_merge, merge
 from sluice.delta.upkeep.table_invariants import feed_faults, position_faults
-from sluice.delta.upkeep.vacuum import vacuum
 from sluice.delta.writing.commit import commit_arrow, commit_position
 from sluice.errors import ForeignCommit, HistoryLost, LostRace
 from sluice.limits import Limits

@@ -21,7 +21,7 @@ from sluice.delta.upkeep import pieces, rewriting
 from sluice.delta.upkeep.maintenance import Filing
 from sluice.delta.upkeep.rewriting import may_merge, merge
 from sluice.delta.writing.commit import commit_arrow
-from sluice.delta.writing.statistics import writer_properties
+from sluice.delta.writing.own_commits import writer_properties
 from sluice.limits import Limits
 
 FILE = 5_000

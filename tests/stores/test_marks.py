@@ -29,7 +29,7 @@ from sluice.delta.reading.live import live_rows
 from sluice.delta.reading.local import read_rows
 from sluice.delta.upkeep.maintenance import Filing
 from sluice.delta.upkeep.rewriting import merge, rewrite_marked
-from sluice.delta.writing.marking import is_marked
+from sluice.delta.writing.commit import is_marked
 from sluice.errors import LostRace
 from sluice.limits import Limits
 from sluice.read.keyed import KeyedTable

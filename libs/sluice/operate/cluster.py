@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 
 from sluice.declare.project import Project
 from sluice.declare.stores import store_of, takes_spark
-from sluice.delta.places.inventory import stored_tables
-from sluice.delta.places.lake_layout import layout
+from sluice.delta.places.lake_layout import layout, stored_tables
 from sluice.errors import SluiceError
 from sluice.spark.session import RUNTIME_CONF, STATIC_CONF, remote_of
 from sluice.spark.starting import is_older, lasting, minor, run_or_install

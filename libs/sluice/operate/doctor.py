@@ -18,10 +18,15 @@ from sluice.delta.log.opened import exists
 from sluice.delta.log.position import head
 from sluice.delta.notes.failures import stored_failures
 from sluice.delta.notes.intervals import deliveries
-from sluice.delta.places.inventory import LEFT_BEHIND, REPAIR, leftovers, undeclared_tables
-from sluice.delta.places.lake_layout import layout
-from sluice.delta.upkeep import inspection
-from sluice.delta.upkeep.vacuum import committed_at
+from sluice.delta.places.lake_layout import (
+    LEFT_BEHIND,
+    REPAIR,
+    layout,
+    leftovers,
+    undeclared_tables,
+)
+from sluice.delta.upkeep import erasure
+from sluice.delta.upkeep.maintenance import committed_at
 from sluice.engine.planning.nodes import nodes_of
 from sluice.engine.planning.plan import plan_batch
 from sluice.errors import MissingDependency, SluiceError
@@ -126,11 +131,11 @@ def _of_files(project: Project, table: Table, now: datetime) -> Iterator[Finding
         uri = layout(project).uri(table_id)
         if not exists(uri):
             continue
-        found = [*inspection.log_faults(uri), *inspection.file_faults(uri)]
-        found = found or [*inspection.index_faults(uri)]
+        found = [*erasure.log_faults(uri), *erasure.file_faults(uri)]
+        found = found or [*erasure.index_faults(uri)]
         if not found:
-            looks = [inspection.orphans(uri, now)]
-            looks += [inspection.setting_faults(uri)] if table_id in kept else []
+            looks = [erasure.orphans(uri, now)]
+            looks += [erasure.setting_faults(uri)] if table_id in kept else []
             found += chain(*looks)
         yield from (Finding(table_id, *one) for one in found)
         if not found and table_id in kept:
@@ -176,7 +181,7 @@ def _of_retention(project: Project, table_id: str, now: datetime) -> Iterator[Fi
         at = head(uri)
     except SluiceError:
         return
-    keep = inspection.file_retention(uri)
+    keep = erasure.file_retention(uri)
     for consumer, read in consumers(project, table_id, at.table) if at else ():
         next_one = committed_at(uri, read + 1) if at and read < at.data_version else None
         if next_one and now - next_one > keep:
@@ -193,7 +198,7 @@ def _days(length: timedelta) -> str:
     return f"{length / timedelta(days=1):.1f} days"
 
 
-def _finding(error: SluiceError) -> inspection.TableFault:
+def _finding(error: SluiceError) -> erasure.TableFault:
     """Return an error's name as words: `FeedVacuumed` is `feed-vacuumed`."""
     name = "".join(f"-{c.lower()}" if c.isupper() else c for c in type(error).__name__)
     return name.removeprefix("-"), error.message, error.hint

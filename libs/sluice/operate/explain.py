@@ -12,8 +12,7 @@ from sluice.declare.table import Table
 from sluice.delta.log.files import FeedSize
 from sluice.delta.log.opened import exists
 from sluice.delta.log.position import REBUILD
-from sluice.delta.places.inventory import LEFT_BEHIND, leftovers
-from sluice.delta.places.lake_layout import layout
+from sluice.delta.places.lake_layout import LEFT_BEHIND, layout, leftovers
 from sluice.engine.computing.batch_plan import BatchPlan
 from sluice.engine.context import Context
 from sluice.engine.planning.next_batch import (

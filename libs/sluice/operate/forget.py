@@ -30,11 +30,9 @@ from sluice.delta.log.opened import exists
 from sluice.delta.log.position import head
 from sluice.delta.notes.failures import Unfinished, begun_at
 from sluice.delta.places.delta_rs import keeps_versions
-from sluice.delta.places.environments import read_environment, remove_unfinished
 from sluice.delta.places.failpoint import passing
-from sluice.delta.places.inventory import leftovers
-from sluice.delta.places.lake_layout import LakeLayout, layout
-from sluice.delta.places.overlay import lock, previews
+from sluice.delta.places.lake_layout import LakeLayout, layout, leftovers
+from sluice.delta.places.overlay import lock, previews, read_environment, remove_unfinished
 from sluice.engine.context import Context
 from sluice.engine.judging import Forgotten, keep, read_notes, with_line
 from sluice.engine.planning.next_batch import engine_of_rebuild

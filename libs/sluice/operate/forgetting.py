@@ -23,8 +23,7 @@ from sluice.delta.log.position import head
 from sluice.delta.notes import failures, intervals
 from sluice.delta.notes.note_tables import change_rows, read_table
 from sluice.delta.places.folders import remove
-from sluice.delta.places.inventory import folders_of
-from sluice.delta.places.lake_layout import layout
+from sluice.delta.places.lake_layout import folders_of, layout
 from sluice.delta.upkeep.erasure import erase_past
 from sluice.delta.upkeep.rewriting import unmark
 from sluice.delta.upkeep.table_invariants import rows_by

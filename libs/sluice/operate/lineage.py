@@ -23,7 +23,6 @@ from sluice.declare.registry import kind
 from sluice.declare.table import Table
 from sluice.delta.log.files import table_size
 from sluice.delta.log.position import REBUILD, Pins, Position, head_as_found
-from sluice.delta.reading.found import ROW
 from sluice.delta.reading.local import (
     arrow_schema,
     nullable,
@@ -32,8 +31,9 @@ from sluice.delta.reading.local import (
     to_arrow,
     types_of,
 )
-from sluice.delta.reading.searched_version import SearchedVersion, as_stored
+from sluice.delta.reading.searching import SearchedVersion, as_stored
 from sluice.delta.reading.spark_reads import is_readable
+from sluice.delta.reading.wanted import ROW
 from sluice.engine.context import Context
 from sluice.engine.planning.nodes import Node, nodes_of
 from sluice.engine.planning.plan import with_taken_columns

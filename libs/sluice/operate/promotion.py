@@ -23,8 +23,8 @@ from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.files import table_size
 from sluice.delta.log.position import Head, head_as_found
-from sluice.delta.places.environments import Began, Environment, read_environment
 from sluice.delta.places.lake_layout import layout
+from sluice.delta.places.overlay import Began, Environment, read_environment
 from sluice.delta.reading.local import column_types, to_arrow
 from sluice.delta.reading.spark_reads import is_readable, snapshot
 from sluice.delta.upkeep.table_invariants import row_count

@@ -19,11 +19,10 @@ from sluice.delta.log.opened import exists
 from sluice.delta.log.position import Head, Position, head_as_found
 from sluice.delta.notes import failures
 from sluice.delta.notes.failures import begun_at
-from sluice.delta.places import inventory
+from sluice.delta.places import lake_layout
 from sluice.delta.places.failpoint import passing
 from sluice.delta.places.folders import move, remove
-from sluice.delta.places.inventory import folders_of, names_in, stored_tables
-from sluice.delta.places.lake_layout import LakeLayout, layout
+from sluice.delta.places.lake_layout import LakeLayout, folders_of, layout, names_in, stored_tables
 from sluice.delta.writing.commit import commit_position
 from sluice.engine.planning.nodes import Node, nodes_of
 from sluice.engine.planning.plan import only_looked_up
@@ -76,8 +75,8 @@ def fed_by(project: Project, table: Table) -> list[Table]:
 def dropped_from(lake: LakeLayout, ids: Collection[str]) -> list[str]:
     """Return the folders of dropped tables that are among those tables, or were made from them."""
     found = []
-    for name in inventory.kept_folders(lake):
-        heads = (head_as_found(uri) for uri in inventory.folders_in(lake, name) if exists(uri))
+    for name in lake_layout.kept_folders(lake):
+        heads = (head_as_found(uri) for uri in lake_layout.folders_in(lake, name) if exists(uri))
         read = {declared_id(i) for at in heads if at and at.position for i in at.position.reads}
         if name.rpartition("@")[0] in ids or read & {*ids}:
             found.append(name)
@@ -117,13 +116,13 @@ def drop(project: Project, table_id: str, now: datetime, *, at_once: bool = Fals
             f"{table_id} can't be kept for a week: a `sluice forget` of it has not ended",
             hint="run exactly that command again, then this; or give --now, which keeps nothing",
         )
-    target, folders = inventory.drop(lake, table_id, now)
+    target, folders = lake_layout.drop(lake, table_id, now)
     failures.clear(lake, table_id)
     counts.clear(lake, table_id)
-    until = None if at_once else now + inventory.KEPT
+    until = None if at_once else now + lake_layout.KEPT
     if at_once:
         remove(target)
-    inventory.end(lake, table_id)
+    lake_layout.end(lake, table_id)
     pipeline = table_id.partition(".")[0]
     return [Dropped(f"{pipeline}.{f}", "" if at_once else f"{target}/{f}", until) for f in folders]
 
@@ -136,7 +135,7 @@ def found(project: Project, name: str) -> str:
             hint=f"name {declared_id(name)}",
         )
     lake = layout(project)
-    known = sorted(names_in(lake) | {*inventory.begun_drops(lake)})
+    known = sorted(names_in(lake) | {*lake_layout.begun_drops(lake)})
     meant = [i for i in known if name in (i, i.partition(".")[2])]
     if len(meant) > 1:
         raise UsageError(

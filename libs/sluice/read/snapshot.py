@@ -29,8 +29,8 @@ from sluice.delta.log.opened import CommitCache, commit_of, newest_version, open
 from sluice.delta.log.position import unread_features
 from sluice.delta.places.delta_rs import files_below
 from sluice.delta.places.lake_layout import MissingFiles
-from sluice.delta.reading.found import File
 from sluice.delta.reading.row_index import TableIndex, Unusable
+from sluice.delta.reading.wanted import File
 from sluice.errors import Retryable, SluiceError, UsageError
 from sluice.language.names import QUARANTINE, RESERVED_PREFIX, internal
 from sluice.read.key_order import (

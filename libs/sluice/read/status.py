@@ -25,8 +25,7 @@ from sluice.delta.notes.failures import Failure, begun_at, stored_failures
 from sluice.delta.notes.intervals import IS_UNDATED, Note, deliveries
 from sluice.delta.notes.note_tables import count_rows
 from sluice.delta.places.delta_rs import open_table
-from sluice.delta.places.inventory import stored_tables
-from sluice.delta.places.lake_layout import MissingFiles, layout
+from sluice.delta.places.lake_layout import MissingFiles, layout, stored_tables
 from sluice.delta.reading.landing import fingerprint
 from sluice.errors import HistoryLost, SluiceError
 from sluice.language.interval import Span, gaps, spans

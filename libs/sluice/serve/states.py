@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from sluice.declare.table import Table
-from sluice.delta.places.inventory import leftovers, undeclared_tables
+from sluice.delta.places.lake_layout import leftovers, undeclared_tables
 from sluice.language.names import RESERVED_PREFIX, declared_id
 from sluice.read.changelog import Changelog
 from sluice.read.commits import Commit, back_from

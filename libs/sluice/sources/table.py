@@ -26,8 +26,7 @@ from sluice.delta.log.position import Head, head
 from sluice.delta.notes.intervals import deliveries
 from sluice.delta.notes.note_tables import read_rows
 from sluice.delta.places.failpoint import passing
-from sluice.delta.reading.foreign_rows import columns_of, read_part
-from sluice.delta.reading.spark_reads import is_readable
+from sluice.delta.reading.spark_reads import columns_of, is_readable, read_part
 from sluice.engine.advance import Run
 from sluice.engine.batch_report import BatchReport
 from sluice.engine.query.operator import names, union

@@ -17,11 +17,10 @@ from sluice.delta.log.actions import Log
 from sluice.delta.log.files import vector_file
 from sluice.delta.log.position import head_as_found
 from sluice.delta.places.failpoint import VARIABLE
-from sluice.delta.upkeep import vacuum as vacuuming
+from sluice.delta.upkeep import maintenance as vacuuming
 from sluice.delta.upkeep.erasure import erase_past
-from sluice.delta.upkeep.maintenance import Filing
+from sluice.delta.upkeep.maintenance import Filing, vacuum
 from sluice.delta.upkeep.rewriting import merge
-from sluice.delta.upkeep.vacuum import vacuum
 from sluice.delta.writing.commit import overwrite_arrow
 from sluice.limits import Limits
 

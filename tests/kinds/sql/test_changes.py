@@ -8,7 +8,7 @@ from tests.kinds.sql.shop import SOURCES, project, view
 from tests.support.in_duckdb import wrong
 from tests.support.lake import HEAD, Lake
 
-from sluice.delta.places.inventory import leftovers
+from sluice.delta.places.lake_layout import leftovers
 from sluice.engine.advance import Run
 from sluice.operate.doctor import examine
 from sluice.operate.explain import explain

@@ -16,7 +16,7 @@ from sluice.declare.registry import kinds
 from sluice.delta.log.files import active_files
 from sluice.delta.log.opened import open_version as opened_at
 from sluice.delta.reading.local import read_rows
-from sluice.delta.reading.searched_version import SearchedVersion
+from sluice.delta.reading.searching import SearchedVersion
 from sluice.errors import UsageError
 from sluice.operate.lineage import TracedRows, lineage
 from sluice.read.commits import back_from

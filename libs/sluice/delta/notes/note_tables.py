@@ -24,9 +24,9 @@ from sluice.delta.log.opened import (
     open_version,
 )
 from sluice.delta.places.delta_rs import open_table, options
-from sluice.delta.places.exclusive import check_exclusive
 from sluice.delta.places.lake_layout import note_format
-from sluice.delta.writing.statistics import writer_properties
+from sluice.delta.places.table_files import check_exclusive
+from sluice.delta.writing.own_commits import writer_properties
 
 ATTEMPTS = 10
 RETENTION_HOURS = 7 * 24

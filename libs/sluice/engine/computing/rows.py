@@ -29,7 +29,7 @@ from pyspark.sql.types import DataType, DateType, DecimalType, IntegralType, Str
 
 from sluice.changes import balance
 from sluice.delta.reading.local import hand, handed_over, nullable, to_arrow
-from sluice.delta.reading.searched_version import SearchedVersion
+from sluice.delta.reading.searching import SearchedVersion
 from sluice.delta.reading.spark_reads import snapshot
 from sluice.delta.writing.merge import extremes
 from sluice.engine.computing.batch_plan import BatchPlan, ChangelogRows

@@ -24,9 +24,9 @@ from pyspark.sql import DataFrame, SparkSession
 from sluice.delta.log.files import FeedSize, table_size
 from sluice.delta.log.position import REBUILD, head_as_found
 from sluice.delta.reading.local import to_arrow
-from sluice.delta.reading.searched_version import SearchedVersion
+from sluice.delta.reading.searching import SearchedVersion
 from sluice.delta.reading.wanted import WantedValues
-from sluice.delta.writing.marking import most_marked
+from sluice.delta.writing.commit import most_marked
 from sluice.engine.computing.batch import Reread, recorded_horizon, touched_by_feeds
 from sluice.engine.computing.batch_plan import BatchPlan, as_rows, settle
 from sluice.engine.context import Context

@@ -23,7 +23,7 @@ from sluice.declare.table import Graph, Table
 from sluice.delta.log.files import table_size
 from sluice.delta.places.lake_layout import LakeLayout
 from sluice.delta.reading.local import arrow_schema, handed_over, read_feed, read_few
-from sluice.delta.reading.searched_version import SearchedVersion
+from sluice.delta.reading.searching import SearchedVersion
 from sluice.delta.reading.spark_reads import snapshot
 from sluice.delta.reading.wanted import WantedValues, is_exact
 from sluice.delta.writing.filing import files_for

@@ -28,7 +28,7 @@ from sluice.declare.table import Graph, Table
 from sluice.delta.log.files import feed_size, table_size
 from sluice.delta.log.position import REBUILD, Pin, Pins, Position, positions
 from sluice.delta.reading.local import handed_over, plain, to_arrow
-from sluice.delta.reading.searched_version import SearchedVersion
+from sluice.delta.reading.searching import SearchedVersion
 from sluice.delta.reading.spark_reads import feed, snapshot
 from sluice.delta.reading.wanted import WantedValues
 from sluice.engine.committing import Kept

@@ -36,7 +36,7 @@ from sluice.delta.log.opened import open_version
 from sluice.delta.places.lake_layout import LakeLayout
 from sluice.delta.reading.live import rows_of_files
 from sluice.delta.reading.local import arrow_schema, hand, handed_over, is_bare
-from sluice.delta.reading.searched_version import SearchedVersion
+from sluice.delta.reading.searching import SearchedVersion
 from sluice.delta.reading.wanted import Span
 from sluice.engine.committing import Kept
 from sluice.engine.computing.batch import Batch, Reread
