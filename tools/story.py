@@ -15,7 +15,7 @@ from sluice.declare.project import Project
 from sluice.dimension_views.reader import JoinedTable
 from sluice.engine.advance import Run, advance
 from sluice.engine.batch_report import BatchReport
-from sluice.engine.planning.nodes import nodes_of
+from sluice.engine.plan import nodes_of
 from sluice.errors import SluiceError
 from sluice.operate.delivering import replay, to_replay
 from sluice.operate.verify import Verification, verify

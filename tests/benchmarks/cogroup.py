@@ -35,7 +35,7 @@ from tests.benchmarks.repeated import measure
 
 from sluice.changes import CHANGE
 from sluice.engine.batch_report import BatchReport
-from sluice.engine.planning.nodes import nodes_of
+from sluice.engine.plan import nodes_of
 from sluice.kinds.cogroup.operator import CogroupState
 
 ROWS_OF_A_KEY = 5

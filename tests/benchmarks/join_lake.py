@@ -14,9 +14,8 @@ from pyspark.sql import functions as F
 from tests.benchmarks.bench_lake import BenchLake, declared
 
 from sluice.changes import CHANGE
-from sluice.engine.context import Context
-from sluice.engine.planning.nodes import nodes_of
-from sluice.engine.planning.plan import plan_batch
+from sluice.engine.batch_plan import Context
+from sluice.engine.plan import nodes_of, plan_batch
 
 LINES_OF_AN_ORDER = 10
 FILES = 32

@@ -21,7 +21,7 @@ PHASES = {
     "tables are opened": "deltalake:DeltaTable.__init__ deltalake:DeltaTable.update_incremental",
     "logs and listings are read": "sluice.delta.log.opened:commit_of "
     "sluice.delta.log.files:active_files sluice.delta.reading.landing:list_delivered",
-    "batches are planned": "sluice.engine.planning.plan:plan_batch",
+    "batches are planned": "sluice.engine.plan:plan_batch",
     "files are read": "sluice.files.filehead:head_of sluice.files.json:lines_here "
     "sluice.files.csv:cells_here sluice.files.here:parquet_here",
     "tables and feeds are read": "sluice.delta.reading.local:local_snapshot "

@@ -27,7 +27,7 @@ from sluice.delta.log.opened import exists
 from sluice.delta.log.position import head
 from sluice.delta.places.lake_layout import layout
 from sluice.delta.places.overlay import read_environment
-from sluice.engine.planning.nodes import nodes_of
+from sluice.engine.plan import nodes_of
 from sluice.terminal.output import to_json
 
 NEW = "  early: {kind: select, from: flights, where: delay < 8, select: {flight: flight}}\n"

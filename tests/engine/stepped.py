@@ -14,7 +14,7 @@ from sluice.delta.log.position import REBUILD, Head, Pin, Position, head, oldest
 from sluice.delta.places.lake_layout import LakeLayout
 from sluice.delta.reading.spark_reads import create
 from sluice.delta.writing.commit import commit_arrow, commit_position
-from sluice.engine.planning.plan import consistent, frontier_of
+from sluice.engine.plan import consistent, frontier_of
 
 
 @dataclass

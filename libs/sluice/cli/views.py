@@ -15,8 +15,8 @@ from sluice.delta.log.continuity import meanings
 from sluice.delta.log.opened import exists
 from sluice.delta.places.lake_layout import layout
 from sluice.engine.batch_report import BatchReport
-from sluice.engine.planning.next_batch import NextBatch
-from sluice.engine.planning.nodes import nodes_of
+from sluice.engine.next_batch import NextBatch
+from sluice.engine.plan import nodes_of
 from sluice.errors import ExitCode, SluiceError, UsageError
 from sluice.operate.against import Compared, compare, differing, other_project
 from sluice.operate.cluster import Requirement, examine_cluster

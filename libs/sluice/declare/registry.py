@@ -7,10 +7,10 @@ Every kind is a `Kind`. Whatever else it may offer is a protocol, which callers 
 need it: `isinstance(kind(table.kind), Maker)`. Each protocol describes one part of a class:
 
     Columns     columns that its columns are made from      declare.column_lineage
-    Maker       its stored tables, operators and batches    engine.planning.nodes
-    Unstored    rows of a table that is not stored          engine.query.operator
-    Lineage     rows that its rows come from                engine.query.operator
-    Absence     what absent rows lack                       engine.query.absence
+    Maker       its stored tables, operators and batches    engine.plan
+    Unstored    rows of a table that is not stored          engine.operator
+    Lineage     rows that its rows come from                engine.operator
+    Absence     what absent rows lack                       engine.operator
     Reader      reads of its tables in ways of its own      read.lake
     Mapped      its changes in groups of rows               read.changelog
     Naming      rows that are named otherwise than by key   read.naming

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sluice.delta.notes.intervals import Note
     from sluice.engine.advance import Run
     from sluice.engine.batch_report import BatchReport
-    from sluice.engine.planning.next_batch import NextBatch
+    from sluice.engine.next_batch import NextBatch
     from sluice.language.interval import Interval
     from sluice.read.keyed import KeyValues
     from sluice.read.lake import Lake

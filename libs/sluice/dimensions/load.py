@@ -48,14 +48,14 @@ from sluice.dimensions.rows import (
 from sluice.dimensions.source import WHOLE, LandedDimension, PendingFiles, choose_files, find
 from sluice.dimensions.spec import Dimension
 from sluice.engine.advance import Run
+from sluice.engine.batch_plan import Context
 from sluice.engine.batch_report import BatchReport, Clock
 from sluice.engine.committing import Swapped, Target, swap, write
-from sluice.engine.computing.rows import bounds_of
-from sluice.engine.context import Context
 from sluice.engine.judging import JudgedBatch, Passed, gated, read_notes, withheld
-from sluice.engine.planning.next_batch import NextBatch, with_marking
-from sluice.engine.query.operator import COLUMNS, CURRENT, names, within
+from sluice.engine.next_batch import NextBatch, with_marking
+from sluice.engine.operator import COLUMNS, CURRENT, names, within
 from sluice.engine.retries import naming_faults, with_retries
+from sluice.engine.rows import bounds_of
 from sluice.errors import DamagedFile, HistoryLost, QualityStop, UsageError
 from sluice.files.here import with_faults
 from sluice.files.reading import OP, POSITION, Reading, is_of_files, look, operations, read_files

@@ -50,9 +50,8 @@ from sluice.delta.notes.note_tables import (
 from sluice.delta.places.failpoint import passing
 from sluice.delta.places.lake_layout import LakeLayout
 from sluice.delta.reading.spark_reads import replace_where
-from sluice.engine.computing.batch_plan import ChangelogRows, as_rows
-from sluice.engine.context import Context
-from sluice.engine.query.operator import Maintained
+from sluice.engine.batch_plan import ChangelogRows, Context, as_rows
+from sluice.engine.operator import Maintained
 from sluice.errors import QualityStop
 from sluice.gate import anomalies, history
 from sluice.gate.counts import CONFLICT

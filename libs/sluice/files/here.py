@@ -21,7 +21,7 @@ from sluice.declare.declared import CUT, FILE, Declared
 from sluice.delta.places.folders import LandedFile
 from sluice.delta.reading.local import hand, is_bare
 from sluice.delta.reading.spark_reads import check_handed
-from sluice.engine.query.operator import union
+from sluice.engine.operator import union
 from sluice.errors import DamagedFile, UsageError
 from sluice.files.conversion import BLOCK, NANOS, ROW, texts_of
 from sluice.files.filehead import FileHead, Unreadable, content, open_file

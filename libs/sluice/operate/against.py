@@ -21,7 +21,7 @@ from sluice.declare.table import Table
 from sluice.delta.log.continuity import meanings
 from sluice.delta.log.position import REBUILD, head_as_found
 from sluice.delta.places.lake_layout import layout
-from sluice.engine.planning.nodes import nodes_of
+from sluice.engine.plan import nodes_of
 from sluice.errors import ConfigError, MissingDependency, UsageError
 
 

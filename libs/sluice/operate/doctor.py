@@ -27,8 +27,7 @@ from sluice.delta.places.lake_layout import (
 )
 from sluice.delta.upkeep import erasure
 from sluice.delta.upkeep.maintenance import committed_at
-from sluice.engine.planning.nodes import nodes_of
-from sluice.engine.planning.plan import plan_batch
+from sluice.engine.plan import nodes_of, plan_batch
 from sluice.errors import MissingDependency, SluiceError
 from sluice.extras import is_installed
 from sluice.language.names import ARRIVALS, INTERVALS, QUARANTINE, declared_id, internal

@@ -13,9 +13,8 @@ from sluice.delta.log.files import FeedSize
 from sluice.delta.log.opened import exists
 from sluice.delta.log.position import REBUILD
 from sluice.delta.places.lake_layout import LEFT_BEHIND, layout, leftovers
-from sluice.engine.computing.batch_plan import BatchPlan
-from sluice.engine.context import Context
-from sluice.engine.planning.next_batch import (
+from sluice.engine.batch_plan import BatchPlan, Context
+from sluice.engine.next_batch import (
     NextBatch,
     engine_of_batch,
     engine_of_rebuild,
@@ -23,8 +22,7 @@ from sluice.engine.planning.next_batch import (
     why_not_here,
     with_marking,
 )
-from sluice.engine.planning.nodes import Node, nodes_of
-from sluice.engine.planning.plan import plan_batch, plan_rebuild
+from sluice.engine.plan import Node, nodes_of, plan_batch, plan_rebuild
 from sluice.errors import SluiceError, UsageError
 from sluice.language.names import declared_id
 from sluice.operate.rebuild import redefined_parts

@@ -33,11 +33,10 @@ from sluice.delta.places.delta_rs import keeps_versions
 from sluice.delta.places.failpoint import passing
 from sluice.delta.places.lake_layout import LakeLayout, layout, leftovers
 from sluice.delta.places.overlay import lock, previews, read_environment, remove_unfinished
-from sluice.engine.context import Context
+from sluice.engine.batch_plan import Context
 from sluice.engine.judging import Forgotten, keep, read_notes, with_line
-from sluice.engine.planning.next_batch import engine_of_rebuild
-from sluice.engine.planning.nodes import nodes_of
-from sluice.engine.planning.plan import plan_batch, plan_rebuild
+from sluice.engine.next_batch import engine_of_rebuild
+from sluice.engine.plan import nodes_of, plan_batch, plan_rebuild
 from sluice.errors import Retryable, UsageError
 from sluice.extras import require
 from sluice.language.names import DROPPED, FORGOTTEN, PREVIEWS, declared_id

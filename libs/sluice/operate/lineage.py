@@ -34,10 +34,8 @@ from sluice.delta.reading.local import (
 from sluice.delta.reading.searching import SearchedVersion, as_stored
 from sluice.delta.reading.spark_reads import is_readable
 from sluice.delta.reading.wanted import ROW
-from sluice.engine.context import Context
-from sluice.engine.planning.nodes import Node, nodes_of
-from sluice.engine.planning.plan import with_taken_columns
-from sluice.engine.query.operator import (
+from sluice.engine.batch_plan import Context
+from sluice.engine.operator import (
     CURRENT,
     NTH,
     Groups,
@@ -47,6 +45,7 @@ from sluice.engine.query.operator import (
     unstored_rows,
     within,
 )
+from sluice.engine.plan import Node, nodes_of, with_taken_columns
 from sluice.errors import HistoryLost, UsageError
 from sluice.interpreter.local_session import Session, interpreting
 from sluice.interpreter.refusals import UnsupportedLocally

@@ -28,8 +28,8 @@ from sluice.delta.places.overlay import Began, Environment, read_environment
 from sluice.delta.reading.local import column_types, to_arrow
 from sluice.delta.reading.spark_reads import is_readable, snapshot
 from sluice.delta.upkeep.table_invariants import row_count
-from sluice.engine.planning.nodes import Node, nodes_of
-from sluice.engine.query.operator import is_unique, names
+from sluice.engine.operator import is_unique, names
+from sluice.engine.plan import Node, nodes_of
 from sluice.errors import UsageError
 from sluice.language.names import MARK, RESERVED_PREFIX, listing
 from sluice.limits import Limits

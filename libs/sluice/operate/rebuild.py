@@ -31,20 +31,20 @@ from sluice.delta.places.lake_layout import LakeLayout, layout
 from sluice.delta.reading.local import column_types
 from sluice.delta.reading.spark_reads import snapshot
 from sluice.engine.advance import Run, advance, advance_nodes, next_position
+from sluice.engine.batch import Extension, horizon_of
+from sluice.engine.batch_plan import BatchPlan, Context
 from sluice.engine.batch_report import BatchReport, Clock
 from sluice.engine.committing import Swapped, Target, swap
-from sluice.engine.computing.batch import Extension, horizon_of
-from sluice.engine.computing.batch_plan import BatchPlan
-from sluice.engine.context import Context
-from sluice.engine.planning.nodes import Node, nodes_of
-from sluice.engine.planning.plan import (
+from sluice.engine.plan import (
+    Node,
+    nodes_of,
     plan_batch,
     plan_rebuild,
     rebuild_size,
     whole_size,
     with_taken_columns,
 )
-from sluice.engine.query.data_faults import naming_data_faults
+from sluice.engine.retries import naming_data_faults
 from sluice.errors import ForeignCommit, HistoryLost, SluiceError, UsageError
 from sluice.language.names import DELIVERIES, internal
 from sluice.limits import Limits

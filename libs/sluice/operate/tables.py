@@ -24,8 +24,7 @@ from sluice.delta.places.failpoint import passing
 from sluice.delta.places.folders import move, remove
 from sluice.delta.places.lake_layout import LakeLayout, folders_of, layout, names_in, stored_tables
 from sluice.delta.writing.commit import commit_position
-from sluice.engine.planning.nodes import Node, nodes_of
-from sluice.engine.planning.plan import only_looked_up
+from sluice.engine.plan import Node, nodes_of, only_looked_up
 from sluice.errors import UsageError
 from sluice.gate import counts
 from sluice.language.names import FORGOTTEN, MARK, declared_id, internal, rename_id, unknown

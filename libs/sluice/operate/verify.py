@@ -41,13 +41,11 @@ from sluice.delta.upkeep.table_invariants import (
     row_count,
     rows_by,
 )
-from sluice.engine.computing.batch import recorded_horizon
-from sluice.engine.computing.batch_plan import BatchPlan, Strategy
-from sluice.engine.context import Context
-from sluice.engine.planning.nodes import Node, nodes_of
-from sluice.engine.planning.plan import with_taken_columns
-from sluice.engine.query.data_faults import naming_data_faults
-from sluice.engine.query.operator import Operator, names, same
+from sluice.engine.batch import recorded_horizon
+from sluice.engine.batch_plan import BatchPlan, Context, Strategy
+from sluice.engine.operator import Operator, names, same
+from sluice.engine.plan import Node, nodes_of, with_taken_columns
+from sluice.engine.retries import naming_data_faults
 from sluice.errors import UsageError
 from sluice.language.names import INTERVAL, INTERVALS, Row
 from sluice.operate.maintain import kept_in

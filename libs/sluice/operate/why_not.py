@@ -24,10 +24,9 @@ from sluice.declare.table import Graph, Table
 from sluice.declare.table_spec import TableSpec
 from sluice.delta.log.position import Pins
 from sluice.delta.reading.local import to_arrow
-from sluice.engine.planning.nodes import Node, nodes_of
-from sluice.engine.query.absence import Absence, Condition, conditions
-from sluice.engine.query.operator import NTH, names, within
-from sluice.engine.query.windows import Horizon
+from sluice.engine.operator import NTH, Absence, Condition, conditions, names, within
+from sluice.engine.plan import Node, nodes_of
+from sluice.engine.windows import Horizon
 from sluice.language.names import declared_id
 from sluice.operate.absence_reasons import (
     AbsenceReason,

@@ -30,8 +30,8 @@ from sluice.delta.places.folders import LandedFile
 from sluice.delta.places.lake_layout import LakeLayout, layout
 from sluice.delta.reading import landing
 from sluice.delta.writing.filing import add_columns, columns_at
-from sluice.engine.planning.plan import beyond, with_columns, with_taken_columns
-from sluice.engine.query.operator import names
+from sluice.engine.operator import names
+from sluice.engine.plan import beyond, with_columns, with_taken_columns
 from sluice.errors import Retryable
 from sluice.files.conversion import BLOCK, NANOS, ROW, VOID
 from sluice.files.filehead import FileHead

@@ -18,10 +18,10 @@ from sluice.delta.notes.intervals import deliveries
 from sluice.delta.places.lake_layout import layout
 from sluice.delta.writing.commit import commit_position
 from sluice.engine.advance import Run, advance
+from sluice.engine.batch_plan import Context
 from sluice.engine.batch_report import BatchReport, Clock
-from sluice.engine.context import Context
-from sluice.engine.planning.next_batch import NextBatch, with_marking
-from sluice.engine.planning.nodes import nodes_of
+from sluice.engine.next_batch import NextBatch, with_marking
+from sluice.engine.plan import nodes_of
 from sluice.errors import UsageError
 from sluice.language.interval import Interval, show, spans
 from sluice.language.names import DELIVERIES, INTERVALS, internal

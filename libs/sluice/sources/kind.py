@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from sluice.delta.notes.intervals import Note
     from sluice.engine.advance import Run
     from sluice.engine.batch_report import BatchReport
-    from sluice.engine.planning.next_batch import NextBatch
-    from sluice.engine.planning.nodes import Node
-    from sluice.engine.query.operator import Groups, InputRows, Operator
+    from sluice.engine.next_batch import NextBatch
+    from sluice.engine.operator import Groups, InputRows, Operator
+    from sluice.engine.plan import Node
     from sluice.language.interval import Interval
     from sluice.read.pending import Outside, Unread
     from sluice.sources.origins import Origin

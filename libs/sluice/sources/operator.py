@@ -13,10 +13,10 @@ from sluice.changes import last_first
 from sluice.declare.declared import Declared
 from sluice.declare.meaning import definition
 from sluice.declare.table import Table
+from sluice.engine.batch import Batch
 from sluice.engine.committing import Kept
-from sluice.engine.computing.batch import Batch
-from sluice.engine.planning.nodes import Node
-from sluice.engine.query.operator import Groups, InputRows, Operator, names
+from sluice.engine.operator import Groups, InputRows, Operator, names
+from sluice.engine.plan import Node
 from sluice.files.reading import OP, POSITION, identity
 from sluice.language.names import DELIVERIES, ID, INTERVAL, internal
 from sluice.sources.spec import Source

@@ -29,9 +29,9 @@ from sluice.delta.reading import landing
 from sluice.delta.reading.spark_reads import snapshot
 from sluice.delta.writing.filing import columns_at
 from sluice.engine.advance import Run
+from sluice.engine.batch_plan import Context
 from sluice.engine.batch_report import BatchReport, Clock
 from sluice.engine.committing import Swapped, Target, swap
-from sluice.engine.context import Context
 from sluice.engine.judging import read_notes as forgotten
 from sluice.errors import HistoryLost, LostRace, QualityStop, UsageError
 from sluice.language.interval import Interval

@@ -36,11 +36,11 @@ from sluice.delta.reading.spark_reads import snapshot
 from sluice.delta.writing.filing import add_columns
 from sluice.delta.writing.own_commits import Committed
 from sluice.engine.advance import Run
+from sluice.engine.batch_plan import Context
 from sluice.engine.batch_report import BatchReport, Clock
 from sluice.engine.committing import Target, write
-from sluice.engine.context import Context
 from sluice.engine.judging import JudgedBatch, Passed, gated, read_notes, withheld
-from sluice.engine.query.operator import names
+from sluice.engine.operator import names
 from sluice.engine.retries import naming_faults, with_retries
 from sluice.errors import DamagedFile, LostRace, QualityStop
 from sluice.files.here import with_faults

@@ -29,7 +29,7 @@ from sluice.delta.places.failpoint import passing
 from sluice.delta.reading.spark_reads import columns_of, is_readable, read_part
 from sluice.engine.advance import Run
 from sluice.engine.batch_report import BatchReport
-from sluice.engine.query.operator import names, union
+from sluice.engine.operator import names, union
 from sluice.errors import FeedVacuumed, InputReplaced
 from sluice.files.conversion import BLOCK, ROW, convert
 from sluice.files.reading import comparable

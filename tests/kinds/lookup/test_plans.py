@@ -15,11 +15,10 @@ from sluice.delta.log.actions import Log
 from sluice.delta.places.lake_layout import layout
 from sluice.delta.reading.local import hand, handed_over
 from sluice.delta.writing.filing import Slice, slices_of
+from sluice.engine import rows
+from sluice.engine.batch_plan import Context
 from sluice.engine.committing import Kept
-from sluice.engine.computing import rows
-from sluice.engine.context import Context
-from sluice.engine.planning.nodes import nodes_of
-from sluice.engine.planning.plan import plan_rebuild
+from sluice.engine.plan import nodes_of, plan_rebuild
 from sluice.kinds.lookup import batch as lookup_batch
 from sluice.kinds.lookup import operator as lookup
 from sluice.kinds.lookup.batch import memory_bytes

@@ -15,7 +15,7 @@ from tests.support.games import SEED, seeds
 from tests.support.lake import Lake, NewLake, Row, counted
 
 from sluice.delta.reading.searching import SearchedVersion
-from sluice.engine.planning.nodes import nodes_of
+from sluice.engine.plan import nodes_of
 from sluice.kinds.over import operator
 from sluice.kinds.over.operator import OverRows
 from sluice.operate.explain import explain

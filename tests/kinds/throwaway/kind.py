@@ -18,7 +18,7 @@ from sluice.terminal.output import Format, write_record
 
 if TYPE_CHECKING:
     from sluice.declare.table import Graph
-    from sluice.engine.planning.nodes import Node
+    from sluice.engine.plan import Node
     from sluice.language.names import Row
     from sluice.pages import Address, Chapter
     from sluice.read.changelog import Changelog

@@ -10,7 +10,7 @@ from tests.support.in_duckdb import wrong
 from tests.support.lake import Lake
 
 from sluice import changes
-from sluice.engine.planning.nodes import nodes_of
+from sluice.engine.plan import nodes_of
 from sluice.kinds.topk.operator import TopKState
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from sqlglot.errors import SqlglotError
 
 from sluice.interpreter.expressions import expression_tree as E
 from sluice.interpreter.refusals import UnsupportedLocally
+from sluice.interpreter.values.texts import DAY, UNITS
 from sluice.interpreter.values.value_types import BOOLEAN, NULL, SIMPLE, STRING
-from sluice.interpreter.values.zones import DAY, UNITS
 from sluice.language import inference
 from sluice.language.syntax import Tree, Verbatim
 

@@ -17,8 +17,7 @@ from sluice.interpreter.refusals import DividedByZero, UnsupportedLocally
 from sluice.interpreter.values.arrow_conversion import arrow_type, to_arrow
 from sluice.interpreter.values.casts import cast, number, whole
 from sluice.interpreter.values.column_batch import Function, Value, constant, each, kernel
-from sluice.interpreter.values.numbering import of_numbers, whole_numbers
-from sluice.interpreter.values.value_order import same_value
+from sluice.interpreter.values.numbering import of_numbers, same_value, whole_numbers
 from sluice.interpreter.values.value_types import BITS as SIZES
 from sluice.interpreter.values.value_types import (
     BOOLEAN,

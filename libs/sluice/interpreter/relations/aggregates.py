@@ -29,13 +29,16 @@ from sluice.interpreter.values.column_batch import (
     take_rows,
     true_mask,
 )
-from sluice.interpreter.values.numbering import combine, number_values, rank_values, whole_numbers
-from sluice.interpreter.values.value_order import (
+from sluice.interpreter.values.numbering import (
     check_distinct,
+    combine,
     has_floats,
     key_function,
     normal,
+    number_values,
     order_of,
+    rank_values,
+    whole_numbers,
 )
 from sluice.interpreter.values.value_types import (
     BOOLEAN,

@@ -27,8 +27,8 @@ from sluice.delta.reading.searching import SearchedVersion
 from sluice.delta.reading.spark_reads import snapshot
 from sluice.delta.reading.wanted import WantedValues, is_exact
 from sluice.delta.writing.filing import files_for
-from sluice.engine.committing import Kept
-from sluice.engine.computing.batch import (
+from sluice.engine import windows
+from sluice.engine.batch import (
     Batch,
     Extension,
     Reread,
@@ -36,13 +36,19 @@ from sluice.engine.computing.batch import (
     same_names,
     touched_by_feeds,
 )
-from sluice.engine.computing.batch_plan import BatchPlan, BatchResult, Strategy, Way, WholeTable
-from sluice.engine.computing.rows import Held, Here, InSpark, has_elements, is_given
-from sluice.engine.context import Context
-from sluice.engine.planning.nodes import Node
-from sluice.engine.query import windows
-from sluice.engine.query.operator import InputRows, Maintained, names, union, within
-from sluice.engine.query.windows import LATE, Horizon, late_of_change
+from sluice.engine.batch_plan import (
+    BatchPlan,
+    BatchResult,
+    Context,
+    Strategy,
+    Way,
+    WholeTable,
+)
+from sluice.engine.committing import Kept
+from sluice.engine.operator import InputRows, Maintained, names, union, within
+from sluice.engine.plan import Node
+from sluice.engine.rows import Held, Here, InSpark, has_elements, is_given
+from sluice.engine.windows import LATE, Horizon, late_of_change
 from sluice.interpreter.refusals import is_here
 from sluice.kinds.cogroup.change import (
     BROKEN,

@@ -16,8 +16,8 @@ from pyspark.sql.types import DataType, StructType
 
 from sluice.changes import WEIGHT
 from sluice.declare.table import Table
-from sluice.engine.query import windows
-from sluice.engine.query.operator import (
+from sluice.engine import windows
+from sluice.engine.operator import (
     ColumnEquality,
     Groups,
     InputRows,

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.types import DataType
 
-from sluice.engine.query.operator import import_object
+from sluice.engine.operator import import_object
 from sluice.errors import ConfigError
 from sluice.kinds.cogroup.accumulator import Accumulator
 from sluice.language.types import canonical

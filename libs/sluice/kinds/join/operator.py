@@ -23,25 +23,25 @@ from sluice.delta.log.files import FeedSize, table_size
 from sluice.delta.places.lake_layout import LakeLayout
 from sluice.delta.reading import spark_reads as delta
 from sluice.delta.writing.own_commits import Committed
+from sluice.engine import windows
+from sluice.engine.batch import Batch, Reread, snapshot_at, touched_by_feeds
+from sluice.engine.batch_plan import BatchPlan, BatchResult, Context, Strategy, Way
 from sluice.engine.committing import Kept
-from sluice.engine.computing.batch import Batch, Reread, snapshot_at, touched_by_feeds
-from sluice.engine.computing.batch_plan import BatchPlan, BatchResult, Strategy, Way
-from sluice.engine.computing.rows import has_bounds, picked_of
-from sluice.engine.context import Context
-from sluice.engine.planning.nodes import Node
-from sluice.engine.query import windows
-from sluice.engine.query.absence import Condition, Unmatched
-from sluice.engine.query.operator import (
+from sluice.engine.operator import (
+    Condition,
     Groups,
     InputRows,
     Operator,
     Retention,
+    Unmatched,
     names,
     passed_on,
     same,
     union,
     within,
 )
+from sluice.engine.plan import Node
+from sluice.engine.rows import has_bounds, picked_of
 from sluice.kinds.join.spec import END, OWN_END, PRESENT, EquiJoin, ResolvedJoin, Side
 from sluice.language.names import CHANGE_TYPE
 

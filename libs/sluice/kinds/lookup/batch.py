@@ -31,13 +31,10 @@ from sluice.delta.reading.local import handed_over, plain, to_arrow
 from sluice.delta.reading.searching import SearchedVersion
 from sluice.delta.reading.spark_reads import feed, snapshot
 from sluice.delta.reading.wanted import WantedValues
+from sluice.engine.batch import Batch, Reread, same_names, touched_by_feeds
+from sluice.engine.batch_plan import BatchPlan, BatchResult, Context
 from sluice.engine.committing import Kept
-from sluice.engine.computing.batch import Batch, Reread, same_names, touched_by_feeds
-from sluice.engine.computing.batch_plan import BatchPlan, BatchResult
-from sluice.engine.computing.rows import Held, Here, InSpark, bounds_of, few_of
-from sluice.engine.context import Context
-from sluice.engine.planning.nodes import Node
-from sluice.engine.query.operator import (
+from sluice.engine.operator import (
     CURRENT,
     InputRows,
     Operator,
@@ -47,6 +44,8 @@ from sluice.engine.query.operator import (
     unstored_rows,
     within,
 )
+from sluice.engine.plan import Node
+from sluice.engine.rows import Held, Here, InSpark, bounds_of, few_of
 from sluice.kinds.lookup.operator import BUCKET, LookupJoin
 from sluice.kinds.lookup.spec import Join, Lookup
 from sluice.language.names import BATCH

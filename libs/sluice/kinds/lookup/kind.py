@@ -24,9 +24,8 @@ from sluice.language.types import are_comparable
 
 if TYPE_CHECKING:
     from sluice.declare.table import Graph
-    from sluice.engine.planning.nodes import Node
-    from sluice.engine.query.absence import Condition, Unmatched
-    from sluice.engine.query.operator import Groups, InputRows, Operator
+    from sluice.engine.operator import Condition, Groups, InputRows, Operator, Unmatched
+    from sluice.engine.plan import Node
 
 
 class LookupKind(Kind):

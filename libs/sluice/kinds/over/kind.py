@@ -37,7 +37,7 @@ from sluice.language.types import (
 
 if TYPE_CHECKING:
     from sluice.declare.table import Graph
-    from sluice.engine.planning.nodes import Node
+    from sluice.engine.plan import Node
 
 INEXACT = "{} depends on the order of ties; write OVER (w ROWS UNBOUNDED PRECEDING)"
 

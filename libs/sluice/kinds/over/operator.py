@@ -38,13 +38,12 @@ from sluice.delta.reading.live import rows_of_files
 from sluice.delta.reading.local import arrow_schema, hand, handed_over, is_bare
 from sluice.delta.reading.searching import SearchedVersion
 from sluice.delta.reading.wanted import Span
+from sluice.engine.batch import Batch, Reread
+from sluice.engine.batch_plan import BatchPlan, BatchResult, Context, Strategy, Way
 from sluice.engine.committing import Kept
-from sluice.engine.computing.batch import Batch, Reread
-from sluice.engine.computing.batch_plan import BatchPlan, BatchResult, Strategy, Way
-from sluice.engine.computing.rows import Here, is_true
-from sluice.engine.context import Context
-from sluice.engine.planning.nodes import Node
-from sluice.engine.query.operator import InputRows, Operator, names, passed_on, same, within
+from sluice.engine.operator import InputRows, Operator, names, passed_on, same, within
+from sluice.engine.plan import Node
+from sluice.engine.rows import Here, is_true
 from sluice.interpreter.values.numbering import combine
 from sluice.kinds.over.spec import (
     BY,

@@ -15,7 +15,7 @@ from sluice.language.types import base_name, element
 
 if TYPE_CHECKING:
     from sluice.declare.table import Graph
-    from sluice.engine.planning.nodes import Node
+    from sluice.engine.plan import Node
 
 
 class SelectKind(Kind):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from sluice.declare.document import Where
     from sluice.declare.resolution import TableMistakes
     from sluice.declare.table import Graph
-    from sluice.engine.planning.nodes import Node
+    from sluice.engine.plan import Node
 
 
 class SqlKind(Kind):

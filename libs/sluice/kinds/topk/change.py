@@ -25,8 +25,8 @@ from sluice.delta.log.files import table_size
 from sluice.delta.reading.local import handed_over, read_feed, read_rows
 from sluice.delta.reading.searching import SearchedVersion
 from sluice.delta.reading.wanted import WantedValues, are_among, is_exact
-from sluice.engine.computing.batch import Batch
-from sluice.engine.query.operator import names, same
+from sluice.engine.batch import Batch
+from sluice.engine.operator import names, same
 from sluice.kinds.topk.operator import (
     COMPLETE,
     LAST,

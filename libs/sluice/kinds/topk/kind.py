@@ -16,9 +16,8 @@ from sluice.language.types import INTEGERS
 
 if TYPE_CHECKING:
     from sluice.declare.table import Graph
-    from sluice.engine.planning.nodes import Node
-    from sluice.engine.query.absence import Condition, Unmatched
-    from sluice.engine.query.operator import Groups, InputRows, Operator
+    from sluice.engine.operator import Condition, Groups, InputRows, Operator, Unmatched
+    from sluice.engine.plan import Node
     from sluice.pages import Address, Chapter
     from sluice.read.changelog import Changelog, TouchedGroups
     from sluice.read.key_order import KeyRange

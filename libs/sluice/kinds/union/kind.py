@@ -18,7 +18,7 @@ from sluice.language.types import family, widened_type
 
 if TYPE_CHECKING:
     from sluice.declare.table import Graph
-    from sluice.engine.planning.nodes import Node
+    from sluice.engine.plan import Node
 
 
 class UnionKind(Kind):

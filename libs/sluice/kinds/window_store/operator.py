@@ -45,13 +45,11 @@ from sluice.delta.log.opened import open_version
 from sluice.delta.reading.local import few_rows
 from sluice.delta.upkeep.maintenance import Filing
 from sluice.delta.writing.filing import Slice, is_in_order, slices_of
+from sluice.engine import windows
+from sluice.engine.batch import Batch, Reread, touched_by_feeds
+from sluice.engine.batch_plan import BatchPlan, BatchResult, Context, Strategy
 from sluice.engine.committing import Kept
-from sluice.engine.computing.batch import Batch, Reread, touched_by_feeds
-from sluice.engine.computing.batch_plan import BatchPlan, BatchResult, Strategy
-from sluice.engine.context import Context
-from sluice.engine.planning.nodes import Node
-from sluice.engine.query import windows
-from sluice.engine.query.operator import (
+from sluice.engine.operator import (
     Groups,
     InputRows,
     Operator,
@@ -60,7 +58,8 @@ from sluice.engine.query.operator import (
     names,
     union,
 )
-from sluice.engine.query.windows import Horizon
+from sluice.engine.plan import Node
+from sluice.engine.windows import Horizon
 from sluice.kinds.window_store.spec import WindowStore
 from sluice.language.wall_clock import Duration
 

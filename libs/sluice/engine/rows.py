@@ -32,9 +32,8 @@ from sluice.delta.reading.local import hand, handed_over, nullable, to_arrow
 from sluice.delta.reading.searching import SearchedVersion
 from sluice.delta.reading.spark_reads import snapshot
 from sluice.delta.writing.merge import extremes
-from sluice.engine.computing.batch_plan import BatchPlan, ChangelogRows
-from sluice.engine.context import Context
-from sluice.engine.query.operator import InputRows, Operator, names
+from sluice.engine.batch_plan import BatchPlan, ChangelogRows, Context
+from sluice.engine.operator import InputRows, Operator, names
 from sluice.language.types import INTEGERS, base_name
 
 

@@ -25,11 +25,17 @@ from sluice.delta.reading import spark_reads as delta
 from sluice.delta.reading.local import few_rows
 from sluice.delta.reading.spark_reads import snapshot
 from sluice.delta.writing.own_commits import Committed
-from sluice.engine.computing.batch_plan import BatchPlan, BatchResult, Strategy, Way, WholeTable
-from sluice.engine.computing.rows import GroupColumns, Picked, bounds_of, pick
-from sluice.engine.context import Context
-from sluice.engine.query.operator import InputRows, Maintained, Operator, names, union, within
-from sluice.engine.query.windows import Horizon, late_of_change, latest_time
+from sluice.engine.batch_plan import (
+    BatchPlan,
+    BatchResult,
+    Context,
+    Strategy,
+    Way,
+    WholeTable,
+)
+from sluice.engine.operator import InputRows, Maintained, Operator, names, union, within
+from sluice.engine.rows import GroupColumns, Picked, bounds_of, pick
+from sluice.engine.windows import Horizon, late_of_change, latest_time
 from sluice.language.names import OF_FEED
 from sluice.language.wall_clock import EPOCH
 from sluice.spark.session import Spark

@@ -1,21 +1,25 @@
-"""The next batch of a node, planned from the heads of tables.
+"""Stored tables of a declared table, and the next batch of each, planned from the heads of tables.
 
 `advance` runs a plan, `sluice plan` prints it. Planning reads only the heads of tables and starts
 no Spark.
 
-Versions of several inputs that belong together.
+Versions of several inputs must belong together. A view over two views of one source must not mix
+two states of that source. Each table's position names its frontier: the version of every ancestor
+source that it reflects. A batch takes the greatest versions of its inputs whose frontiers agree,
+found in the inputs' history.
 
-A view over two views of one source must not mix two states of that source. Each table's position
-names its frontier: the version of every ancestor source that it reflects. A batch takes the
-greatest versions of its inputs whose frontiers agree, found in the inputs' history.
+Some views consist of a state and a visible table. A source with a key consists of its deliveries
+and its latest rows. Each is a Delta table with its own position, advanced by the same step.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Protocol, runtime_checkable
 
 from pyspark.sql.types import StructType
 
 from sluice.declare.declared import Column, Declared
+from sluice.declare.registry import kind
 from sluice.declare.table import Graph, Table
 from sluice.delta.log.continuity import (
     as_of,
@@ -45,9 +49,37 @@ from sluice.delta.log.position import (
 from sluice.delta.places.lake_layout import LakeLayout
 from sluice.delta.reading.spark_reads import check_feed, is_readable
 from sluice.delta.writing.filing import columns_at
-from sluice.engine.computing.batch_plan import BatchPlan, Strategy
-from sluice.engine.planning.nodes import Node
+from sluice.engine.batch import Batch
+from sluice.engine.batch_plan import BatchPlan, Strategy
+from sluice.engine.committing import Kept
+from sluice.engine.operator import Maintained, Operator
 from sluice.language.names import RESERVED_PREFIX
+
+
+@dataclass(frozen=True)
+class Node(Maintained):
+    """Maintained table. `batch` plans, computes and proves its rows; `kept` keeps its files."""
+
+    batch: type[Batch[Operator]]
+    kept: type[Kept]
+
+
+@runtime_checkable
+class Maker(Protocol):
+    """Kind whose tables are maintained."""
+
+    def nodes(self, table: Table, graph: Graph) -> tuple[Node, ...]:
+        """Return the nodes of a table of that kind."""
+        ...
+
+
+def nodes_of(table: Table, graph: Graph) -> tuple[Node, ...]:
+    """Return a table's nodes in the order in which they advance; none if it isn't maintained."""
+    if table.parts:
+        whole = Graph({**graph.tables, **{part.id: part for part in table.parts}})
+        return tuple(node for part in table.parts for node in nodes_of(part, whole))
+    maker = kind(table.kind)
+    return maker.nodes(table, graph) if isinstance(maker, Maker) else ()
 
 
 def frontier_of(lake: LakeLayout, table_id: str, at: Head) -> Frontier:

@@ -1,4 +1,4 @@
-"""Plan of a batch, as data: its inputs and strategy, before anything runs."""
+"""Plan of a batch, as data: its inputs and strategy, and what all batches of a project share."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -8,12 +8,37 @@ from typing import TypeAlias
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from sluice.declare.project import Project
+from sluice.declare.settings import SparkSettings
+from sluice.declare.table import Graph
 from sluice.delta.log.files import FeedSize
 from sluice.delta.log.position import Head, Pins
+from sluice.delta.places.lake_layout import LakeLayout, layout
 from sluice.delta.reading.local import nullable, to_arrow
 from sluice.delta.writing.own_commits import Committed
-from sluice.engine.query.operator import Maintained
+from sluice.engine.operator import Maintained
 from sluice.interpreter.refusals import drop_rows, is_here
+from sluice.limits import Limits
+
+
+@dataclass(frozen=True)
+class Context:
+    """Shared values, resolved once where a command or a job begins.
+
+    `timezones`: those in which messages show the intervals of each pipeline.
+    """
+
+    lake: LakeLayout
+    graph: Graph
+    settings: SparkSettings
+    limits: Limits
+    timezones: Mapping[str, str]
+
+    @classmethod
+    def of(cls, project: Project) -> "Context":
+        """Return the context of a loaded project."""
+        zones = {pipeline.name: pipeline.timezone for pipeline in project.pipelines.values()}
+        return cls(layout(project), project.graph, project.spark, project.limits, zones)
 
 
 class Strategy(StrEnum):

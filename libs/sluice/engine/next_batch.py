@@ -27,13 +27,11 @@ from sluice.delta.reading.local import to_arrow
 from sluice.delta.reading.searching import SearchedVersion
 from sluice.delta.reading.wanted import WantedValues
 from sluice.delta.writing.commit import most_marked
-from sluice.engine.computing.batch import Reread, recorded_horizon, touched_by_feeds
-from sluice.engine.computing.batch_plan import BatchPlan, as_rows, settle
-from sluice.engine.context import Context
+from sluice.engine.batch import Reread, recorded_horizon, touched_by_feeds
+from sluice.engine.batch_plan import BatchPlan, Context, as_rows, settle
 from sluice.engine.judging import judge
-from sluice.engine.planning.nodes import Node
-from sluice.engine.planning.plan import rebuild_size
-from sluice.engine.query.windows import Horizon
+from sluice.engine.plan import Node, rebuild_size
+from sluice.engine.windows import Horizon
 from sluice.language.interval import Span
 from sluice.limits import Limits
 from sluice.spark.session import engine_of, left_to_spark

@@ -1,4 +1,4 @@
-"""The common base of all operators.
+"""The common base of all operators, and the conditions that keep rows out of a table.
 
 An operator is the defining query of a table, cut in two at the point where rows are grouped.
 `prepare` handles each input row separately and names the row's group. `combine` turns the rows of
@@ -20,12 +20,17 @@ Python objects that users name in a declaration: `module:name`, shipped with the
 They are shipped by value, with the used parts of their package, so Spark's workers don't need it.
 If that contains something that can't be pickled, such as a lock, only their own module is sent, and
 workers must have the rest. Loading the configuration checks which modules may be named.
+
+Each condition can be left out of a declaration. So the table can be computed with only some of
+them, and the first condition that a row fails is the reason for its absence. `where` and `having`
+are found at any place in a declaration; a column of such a name is none. A kind may name further
+conditions, and rows without a match.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from functools import reduce
+from functools import partial, reduce
 from importlib import import_module
 from types import ModuleType
 from typing import Any, Protocol, runtime_checkable
@@ -38,12 +43,13 @@ from pyspark.sql.types import StructType
 from sluice.changes import Direction, balance
 from sluice.declare.registry import kind
 from sluice.declare.table import Table, carried_columns
-from sluice.declare.table_spec import Expectation
+from sluice.declare.table_spec import Expectation, TableSpec
 from sluice.errors import ConfigError
+from sluice.language.expression import Expression
+from sluice.language.model import Model
 from sluice.language.wall_clock import Duration
 
 FROM, TO, CURRENT = COLUMNS = ("valid_from", "valid_to", "is_current")
-
 InputRows = Mapping[str, DataFrame]
 ColumnEquality = Callable[[Column, Column], Column]
 
@@ -295,3 +301,94 @@ def unstored_rows(table: Table, inputs: Mapping[str, DataFrame]) -> DataFrame:
     unstored = kind(table.kind)
     assert isinstance(unstored, Unstored)
     return unstored.compute_rows(table, inputs)
+
+
+Path = tuple[Any, ...]
+FIELDS = ("where", "having")  # in the order of evaluation
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One condition; `without` leaves it out. `ranks`: rows that pass keep others out.
+
+    These are shown in the order of the column `rank`, if the table has one.
+    """
+
+    text: str
+    without: Callable[[Any], TableSpec]
+    ranks: bool = False
+    rank: str | None = None
+
+
+@dataclass(frozen=True)
+class Unmatched:
+    """Rows that `table` would need for a match, by their columns there. `on`: the condition.
+
+    With `is_excluded`, these rows exist, and exclude their matches.
+    """
+
+    table: str
+    on: str
+    rows: DataFrame
+    is_excluded: bool = False
+
+
+@runtime_checkable
+class Absence(Protocol):
+    """Kind whose rows may lack more than `where` and `having`."""
+
+    def list_conditions(self, spec: Any, found: Sequence[Condition]) -> Sequence[Condition]:
+        """Return all conditions in their order, given those that are `where` and `having`."""
+        ...
+
+    def find_unmatched(
+        self, operator: Operator, wanted: InputRows, prepared: InputRows, references: InputRows
+    ) -> Iterator[Unmatched]:
+        """Yield what `wanted` rows lack; `prepared` are all rows of the inputs."""
+        ...
+
+
+def conditions(spec: TableSpec) -> list[Condition]:
+    """Return every `where`, then every `having`."""
+    found = sorted(_within(spec, ()), key=lambda one: FIELDS.index(one[0][-1]))
+    return [
+        Condition(f"{_show_place(spec, path)}: {expression.text}", partial(_without, path=path))
+        for path, expression in found
+    ]
+
+
+def _within(value: Any, path: Path) -> Iterator[tuple[Path, Expression]]:
+    """Yield the place and the text of each condition in a declaration."""
+    if isinstance(value, Model):
+        for name in type(value).model_fields:
+            field = getattr(value, name)
+            if name in FIELDS and isinstance(field, Expression):
+                yield (*path, name), field
+            yield from _within(field, (*path, name))
+    elif isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _within(inner, (*path, name))
+    elif isinstance(value, tuple):
+        for nth, inner in enumerate(value):
+            yield from _within(inner, (*path, nth))
+
+
+def _without(value: Any, path: Path) -> Any:
+    """Return a declaration without the part at that place."""
+    if not path:
+        return None
+    first, rest = path[0], path[1:]
+    if isinstance(value, Model):
+        return value.model_copy(update={first: _without(getattr(value, first), rest)})
+    if isinstance(value, dict):
+        return {**value, first: _without(value[first], rest)}
+    return (*value[:first], _without(value[first], rest), *value[first + 1 :])
+
+
+def _show_place(value: Any, path: Path) -> str:
+    """Return a place as in YAML."""
+    keys = []
+    for step in path:
+        keys.append(type(value).key_of(step) if isinstance(value, Model) else str(step))
+        value = getattr(value, step) if isinstance(value, Model) else value[step]
+    return ".".join(keys)

@@ -23,7 +23,7 @@ from pyspark.sql import functions as F
 
 from sluice.changes import WEIGHT
 from sluice.declare.table_spec import Window
-from sluice.engine.query.operator import InputRows, Operator, Retention, names, union
+from sluice.engine.operator import InputRows, Operator, Retention, names, union
 from sluice.language.wall_clock import Duration
 
 START, END, TIME = "window_start", "window_end", "_time"
