@@ -27,11 +27,11 @@ PHASES = {
     "tables and feeds are read": "sluice.delta.reading.local:local_snapshot "
     "sluice.delta.reading.local:read_feed sluice.delta.reading.local:read_few "
     "sluice.delta.reading.searching:SearchedVersion.few "
-    "sluice.delta.notes.note_tables:read_table",
+    "sluice.delta.note_tables:read_table",
     "the gate judges": "sluice.gate.gate:Gate.split sluice.gate.gate:Gate.check",
     "commits": "sluice.engine.committing:_local sluice.delta.reading.spark_reads:create",
-    "notes, counts and results are kept": "sluice.delta.notes.note_tables:_write "
-    "sluice.delta.notes.intervals:record sluice.gate.anomalies:warnings",
+    "notes, counts and results are kept": "sluice.delta.note_tables:_write "
+    "sluice.delta.intervals:record sluice.gate.anomalies:warnings",
     "files are put together": "sluice.engine.advance:tidy sluice.operate.maintain:maintain",
     "the report is written": "sluice.report.publish:publish sluice.cli.progress:summary",
     "deliveries": "sluice.sources.replacement:Replacement.commit",

@@ -24,8 +24,8 @@ from tests.crash.shop import PASSING, Deployed, day
 from tests.support.lake import counted, stored_rows
 
 from sluice.declare.project import Project, load
+from sluice.delta.intervals import notes
 from sluice.delta.log.opened import exists
-from sluice.delta.notes.intervals import notes
 from sluice.delta.places.delta_rs import locate, open_table
 from sluice.delta.upkeep.table_invariants import digest
 from sluice.delta.writing import own_commits

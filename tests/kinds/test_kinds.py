@@ -20,7 +20,7 @@ from sluice.read.changelog import Mapped
 from sluice.read.lake import Reader
 from sluice.read.naming import Naming
 from sluice.read.pending import Lagging, Landed
-from sluice.report.table_page import Block
+from sluice.report.pages import Block
 
 PROTOCOLS = (
     *(Columns, Maker, Unstored, Lineage, Absence, Reader, Mapped, Naming, Landed, Lagging),

@@ -7,7 +7,7 @@ import pytest
 from tests.report import lake
 
 from sluice.declare.project import Project
-from sluice.delta.notes.note_tables import append_rows
+from sluice.delta.note_tables import append_rows
 from sluice.delta.places.lake_layout import layout
 from sluice.gate import counts, history
 from sluice.gate.anomalies import warnings

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.report.records import EVIL, NOW, RECORD, aside, day, interval, record, result
 
-from sluice.delta.notes.failures import Failure
+from sluice.delta.failures import Failure
 from sluice.language.interval import Interval, Span
 from sluice.language.wall_clock import EPOCH
 from sluice.pages import Listing

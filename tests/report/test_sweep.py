@@ -20,7 +20,7 @@ from tests.report import lake
 from sluice.cli.main import main
 from sluice.declare.table_spec import Expectation
 from sluice.delta.log.position import head
-from sluice.delta.notes.note_tables import read_rows
+from sluice.delta.note_tables import read_rows
 from sluice.delta.places.lake_layout import layout
 from sluice.gate.gate import Gate
 from sluice.gate.history import TABLE

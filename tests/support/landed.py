@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from tests.support.lake import Lake, Row
 
-from sluice.delta.notes.intervals import Note, deliveries
+from sluice.delta.intervals import Note, deliveries
 from sluice.delta.places.lake_layout import layout
 from sluice.dimensions.load import load
 from sluice.engine.advance import Run

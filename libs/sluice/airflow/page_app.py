@@ -33,10 +33,9 @@ from sluice.errors import ConfigError, SluiceError
 from sluice.gate.engine import file_of
 from sluice.pages import Page, html
 from sluice.read.naming import naming_options
-from sluice.report.overview import Shown, not_a_sluice_dag, overview, tables
+from sluice.report.pages import Shown, not_a_sluice_dag, overview, table, tables
+from sluice.report.pages import page as explanation
 from sluice.report.publish import report_folder
-from sluice.report.table_page import page as explanation
-from sluice.report.table_page import table
 from sluice.report.visit import INDEX, Visit
 
 POLICY = (

@@ -26,7 +26,7 @@ from sluice.language.names import declared_id
 from sluice.language.wall_clock import Duration
 from sluice.operate.promotion import DIFFERS, Agreement, Beside
 from sluice.operate.rebuild import Computed, bring, to_bring
-from sluice.report.preview_page import Heading
+from sluice.report.publish import Heading
 from sluice.spark.session import with_spark
 from sluice.terminal.options import config_option, format_option
 from sluice.terminal.output import Format, pluralize, print_table, show_time, write_rows

@@ -18,11 +18,24 @@ from sluice.engine.batch_report import BatchReport
 from sluice.engine.next_batch import NextBatch
 from sluice.engine.plan import nodes_of
 from sluice.errors import ExitCode, SluiceError, UsageError
-from sluice.operate.against import Compared, compare, differing, other_project
-from sluice.operate.cluster import Requirement, examine_cluster
 from sluice.operate.delivering import resume
-from sluice.operate.doctor import Finding, examine, strangers, untested_versions
-from sluice.operate.explain import Part, explain_all, parts_of_query
+from sluice.operate.doctor import (
+    Finding,
+    Requirement,
+    examine,
+    examine_cluster,
+    strangers,
+    untested_versions,
+)
+from sluice.operate.explain import (
+    Compared,
+    Part,
+    compare,
+    differing,
+    explain_all,
+    other_project,
+    parts_of_query,
+)
 from sluice.operate.maintain import Swept, Upkeep
 from sluice.operate.maintain import maintain as maintain_tables
 from sluice.operate.maintain import sweep as sweep_table

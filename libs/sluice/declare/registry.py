@@ -19,7 +19,7 @@ need it: `isinstance(kind(table.kind), Maker)`. Each protocol describes one part
     Planned     its next deliveries, for `sluice plan`      operate.explain
     Delivering  deliveries, replays and rebuilds            operate.delivering
     Resuming    reads that continue elsewhere               operate.delivering
-    Block       its block on Airflow's page                 report.table_page
+    Block       its block on Airflow's page                 report.pages
 """
 
 from abc import ABC, abstractmethod

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sluice.declare.project import Project
     from sluice.declare.resolution import TableMistakes
     from sluice.declare.table import Table
-    from sluice.delta.notes.intervals import Note
+    from sluice.delta.intervals import Note
     from sluice.engine.advance import Run
     from sluice.engine.batch_report import BatchReport
     from sluice.engine.next_batch import NextBatch

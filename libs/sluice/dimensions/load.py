@@ -29,10 +29,10 @@ from sluice.declare.connections import VARIABLE, read_connection
 from sluice.declare.meaning import definition, meaning
 from sluice.declare.project import Project
 from sluice.declare.table import Table
+from sluice.delta import intervals
 from sluice.delta.log.continuity import check_definition, is_of_another, replaceable
 from sluice.delta.log.files import FeedSize, table_size
 from sluice.delta.log.position import REBUILD, Head, Pin, Pins, Position, head, head_as_found
-from sluice.delta.notes import intervals
 from sluice.delta.reading import landing
 from sluice.delta.reading.spark_reads import snapshot
 from sluice.delta.writing.own_commits import Committed

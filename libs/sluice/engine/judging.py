@@ -38,8 +38,8 @@ from sluice.changes import CHANGE
 from sluice.declare.declared import FILE, KEPT, RAW, REASON, UNDATED, Declared
 from sluice.declare.stores import takes_spark
 from sluice.declare.table import Table
-from sluice.delta.notes.intervals import IS_UNDATED, NO_INTERVAL
-from sluice.delta.notes.note_tables import (
+from sluice.delta.intervals import IS_UNDATED, NO_INTERVAL
+from sluice.delta.note_tables import (
     append_rows,
     count_rows,
     create_empty,

@@ -15,7 +15,7 @@ from typing import Protocol, runtime_checkable
 from sluice.declare.project import Project
 from sluice.declare.registry import kind
 from sluice.declare.table import Table
-from sluice.delta.notes.intervals import NO_INTERVAL, Note, deliveries
+from sluice.delta.intervals import NO_INTERVAL, Note, deliveries
 from sluice.delta.places.lake_layout import layout
 from sluice.engine.advance import Run
 from sluice.engine.batch_report import BatchReport

@@ -26,9 +26,9 @@ import pyarrow as pa
 from sluice.declare.environment_folders import names
 from sluice.declare.project import Project
 from sluice.declare.table import Table
+from sluice.delta.failures import Unfinished, begun_at
 from sluice.delta.log.opened import exists
 from sluice.delta.log.position import head
-from sluice.delta.notes.failures import Unfinished, begun_at
 from sluice.delta.places.delta_rs import keeps_versions
 from sluice.delta.places.failpoint import passing
 from sluice.delta.places.lake_layout import LakeLayout, layout, leftovers

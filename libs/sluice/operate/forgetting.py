@@ -17,11 +17,11 @@ import pyarrow.compute as pc
 from sluice.changes import CHANGE
 from sluice.declare.project import Project
 from sluice.declare.table import Table
+from sluice.delta import failures, intervals
 from sluice.delta.log.continuity import repeat_after_races
 from sluice.delta.log.opened import exists
 from sluice.delta.log.position import head
-from sluice.delta.notes import failures, intervals
-from sluice.delta.notes.note_tables import change_rows, read_table
+from sluice.delta.note_tables import change_rows, read_table
 from sluice.delta.places.folders import remove
 from sluice.delta.places.lake_layout import folders_of, layout
 from sluice.delta.upkeep.erasure import erase_past

@@ -19,7 +19,7 @@ from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.declare.table_spec import Expectation
 from sluice.delta.log.position import REBUILD, Head, Position, head_as_found, positions
-from sluice.delta.notes.note_tables import clean_rows
+from sluice.delta.note_tables import clean_rows
 from sluice.delta.places import lake_layout, overlay
 from sluice.delta.places.folders import remove_table
 from sluice.delta.places.lake_layout import LakeLayout, layout, leftovers

@@ -20,10 +20,10 @@ import pyarrow as pa
 
 from sluice.declare.project import Pipeline, Project
 from sluice.declare.table import Table
+from sluice.delta.failures import Failure, clear, keep
+from sluice.delta.intervals import deliveries
 from sluice.delta.log.opened import exists
 from sluice.delta.log.position import head
-from sluice.delta.notes.failures import Failure, clear, keep
-from sluice.delta.notes.intervals import deliveries
 from sluice.delta.places.lake_layout import layout
 from sluice.engine.advance import Run, advance, advance_by_batch
 from sluice.engine.batch_report import BatchReport

@@ -15,10 +15,10 @@ from datetime import datetime
 from sluice.declare.meaning import definitions_before, meaning
 from sluice.declare.project import Project
 from sluice.declare.table import Table
+from sluice.delta import failures
+from sluice.delta.failures import begun_at
 from sluice.delta.log.opened import exists
 from sluice.delta.log.position import Head, Position, head_as_found
-from sluice.delta.notes import failures
-from sluice.delta.notes.failures import begun_at
 from sluice.delta.places import lake_layout
 from sluice.delta.places.failpoint import passing
 from sluice.delta.places.folders import move, remove

@@ -25,11 +25,11 @@ from pyspark.sql import functions as F
 from sluice.changes import CHANGE, diff
 from sluice.declare.project import Project
 from sluice.declare.table import Table
+from sluice.delta.intervals import deliveries
 from sluice.delta.log.continuity import check_definition
 from sluice.delta.log.files import FeedSize, table_size
 from sluice.delta.log.opened import exists
 from sluice.delta.log.position import Head, head
-from sluice.delta.notes.intervals import deliveries
 from sluice.delta.places.lake_layout import layout
 from sluice.delta.reading.spark_reads import snapshot
 from sluice.delta.upkeep.table_invariants import (

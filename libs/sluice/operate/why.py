@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from sluice.declare.project import Project
-from sluice.delta.notes.intervals import deliveries
+from sluice.delta.intervals import deliveries
 from sluice.delta.places.lake_layout import layout
 from sluice.language.interval import Interval
 from sluice.language.names import INTERVAL, INTERVALS, RESERVED_PREFIX, declared_id
@@ -32,7 +32,7 @@ from sluice.read.naming import Given, Origin, origin, row_of
 from sluice.read.scan import Scan
 
 if TYPE_CHECKING:
-    from sluice.operate.absence_reasons import AbsenceReason
+    from sluice.operate.why_not import AbsenceReason
 
 
 @dataclass(frozen=True)

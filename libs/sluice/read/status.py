@@ -19,11 +19,11 @@ from typing import Any, Literal
 from sluice.declare.meaning import definition_of_deliveries
 from sluice.declare.project import Project
 from sluice.declare.table import Table
+from sluice.delta.failures import Failure, begun_at, stored_failures
+from sluice.delta.intervals import IS_UNDATED, Note, deliveries
 from sluice.delta.log.opened import exists, open_version
 from sluice.delta.log.position import UPKEEP, Head
-from sluice.delta.notes.failures import Failure, begun_at, stored_failures
-from sluice.delta.notes.intervals import IS_UNDATED, Note, deliveries
-from sluice.delta.notes.note_tables import count_rows
+from sluice.delta.note_tables import count_rows
 from sluice.delta.places.delta_rs import open_table
 from sluice.delta.places.lake_layout import MissingFiles, layout, stored_tables
 from sluice.delta.reading.landing import fingerprint

@@ -11,7 +11,7 @@ from pyarrow.fs import LocalFileSystem
 
 from sluice.declare.project import Project
 from sluice.declare.table import Table
-from sluice.delta.notes.failures import Failure
+from sluice.delta.failures import Failure
 from sluice.delta.places.folders import replace_file
 from sluice.delta.places.lake_layout import DamagedLog, MissingFiles, layout
 from sluice.gate.counts import last_unusual

@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from sluice.delta.notes.intervals import NO_INTERVAL
+from sluice.delta.intervals import NO_INTERVAL
 from sluice.gate.anomalies import LEAST_HISTORY
 from sluice.gate.counts import KeptCounts
 from sluice.language.names import INTERVAL, QUALITY, Row

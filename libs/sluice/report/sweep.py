@@ -30,7 +30,7 @@ from sluice.declare.table import Table
 from sluice.declare.table_spec import Expectation
 from sluice.delta.log.files import table_size
 from sluice.delta.log.position import Head, head
-from sluice.delta.notes.note_tables import append_rows, read_rows
+from sluice.delta.note_tables import append_rows, read_rows
 from sluice.delta.places.lake_layout import layout
 from sluice.gate import history, suite
 from sluice.gate.history import is_whole

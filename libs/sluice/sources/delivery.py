@@ -24,8 +24,8 @@ from sluice.declare.declared import Column as ExtraColumn
 from sluice.declare.meaning import definition_of_deliveries
 from sluice.declare.project import Project
 from sluice.declare.table import Table
+from sluice.delta import intervals
 from sluice.delta.log.position import Head, head
-from sluice.delta.notes import intervals
 from sluice.delta.places.folders import LandedFile
 from sluice.delta.places.lake_layout import LakeLayout, layout
 from sluice.delta.reading import landing

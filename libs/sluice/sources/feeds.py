@@ -12,9 +12,9 @@ from datetime import datetime
 
 from sluice.declare.project import Project
 from sluice.declare.table import Table
+from sluice.delta.intervals import deliveries
 from sluice.delta.log.opened import exists
 from sluice.delta.log.position import REBUILD, head
-from sluice.delta.notes.intervals import deliveries
 from sluice.delta.places.lake_layout import layout
 from sluice.delta.writing.commit import commit_position
 from sluice.engine.advance import Run, advance

@@ -27,11 +27,11 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType, Tim
 from sluice.changes import CHANGE
 from sluice.declare.project import Project
 from sluice.declare.table import Table
+from sluice.delta.intervals import check_kept
 from sluice.delta.log.continuity import as_of, is_past
 from sluice.delta.log.files import CUT, FeedSize, feed_size, table_size
 from sluice.delta.log.position import Head, Position, head
-from sluice.delta.notes.intervals import check_kept
-from sluice.delta.notes.note_tables import read_table
+from sluice.delta.note_tables import read_table
 from sluice.delta.places.folders import LandedFile
 from sluice.delta.places.lake_layout import LakeLayout, layout
 from sluice.delta.reading import landing

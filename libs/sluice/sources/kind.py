@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from sluice.declare.project import Project
     from sluice.declare.table import Graph
-    from sluice.delta.notes.intervals import Note
+    from sluice.delta.intervals import Note
     from sluice.engine.advance import Run
     from sluice.engine.batch_report import BatchReport
     from sluice.engine.next_batch import NextBatch

@@ -25,10 +25,10 @@ from sluice.declare.declared import FILE, REASON
 from sluice.declare.meaning import definition_of_deliveries, meaning_of_deliveries
 from sluice.declare.project import Project
 from sluice.declare.table import Table
+from sluice.delta import intervals
 from sluice.delta.log.continuity import replaceable
 from sluice.delta.log.files import FeedSize, may_hold
 from sluice.delta.log.position import Head, Pins, Position, head
-from sluice.delta.notes import intervals
 from sluice.delta.places.lake_layout import layout
 from sluice.delta.reading import landing
 from sluice.delta.reading.local import few_rows

@@ -28,10 +28,10 @@ from pyspark.sql import functions as F
 from sluice.declare.declared import OP
 from sluice.declare.project import Project
 from sluice.declare.table import Table
+from sluice.delta import intervals
+from sluice.delta.intervals import deliveries
 from sluice.delta.log.position import head
-from sluice.delta.notes import intervals
-from sluice.delta.notes.intervals import deliveries
-from sluice.delta.notes.note_tables import read_rows
+from sluice.delta.note_tables import read_rows
 from sluice.delta.places.failpoint import passing
 from sluice.engine.advance import Run
 from sluice.engine.batch_report import BatchReport

@@ -11,7 +11,7 @@ import pytest
 from deltalake import DeltaTable
 from tests.gate.rows import expect
 
-from sluice.delta.notes.note_tables import (
+from sluice.delta.note_tables import (
     append_rows,
     clean_rows,
     read_rows,

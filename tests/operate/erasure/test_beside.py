@@ -10,8 +10,8 @@ from tests.cli.forgetting import PEOPLE, forgotten, places
 from tests.cli.trips import Here
 
 from sluice.declare.project import load
+from sluice.delta.intervals import deliveries
 from sluice.delta.log.position import Head
-from sluice.delta.notes.intervals import deliveries
 from sluice.delta.places.lake_layout import layout
 from sluice.delta.upkeep.maintenance import Filing
 from sluice.delta.upkeep.rewriting import unmark

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from sluice.delta.notes.note_tables import append_rows, read_rows
+from sluice.delta.note_tables import append_rows, read_rows
 from sluice.language.names import INTERVAL
 from sluice.operate import forgetting
 from sluice.operate.forgetting import without

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from sluice.delta.notes.intervals import Note
+from sluice.delta.intervals import Note
 from sluice.errors import DeliveriesLost
 from sluice.language.interval import Interval
 from sluice.sources.kafka.offsets import INSTANT, Batches

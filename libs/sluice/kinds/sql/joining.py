@@ -18,7 +18,7 @@ from sqlglot import exp
 
 from sluice.kinds.sql import correlated
 from sluice.kinds.sql.chain import Chain
-from sluice.kinds.sql.clauses import EVERY
+from sluice.kinds.sql.clauses import EVERY, rank_rows
 from sluice.kinds.sql.relations import (
     AnyRows,
     ExplodedRows,
@@ -42,7 +42,6 @@ from sluice.kinds.sql.trees import (
     sql,
     tables_of,
 )
-from sluice.kinds.sql.windows import rank_rows
 from sluice.language import syntax
 from sluice.language.syntax import Tree
 

@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from sluice.delta.log.position import Head
-from sluice.delta.notes.note_tables import (
+from sluice.delta.note_tables import (
     append_rows,
     change_rows,
     delete_rows,
