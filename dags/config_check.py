@@ -3,7 +3,6 @@
 Makes no DAG of its own.
 """
 
-from sluice.airflow.blueprint import check
-from sluice.airflow.projects import config_folder
+from sluice.airflow.blueprint import check, config_folder
 
 check(config_folder(__file__))

@@ -15,13 +15,13 @@ from sluice.declare.project import Project
 from sluice.dimension_views.reader import JoinedTable
 from sluice.engine.advance import Run, advance
 from sluice.engine.batch_report import BatchReport
-from sluice.engine.planning.nodes import nodes_of
+from sluice.engine.plan import nodes_of
 from sluice.errors import SluiceError
 from sluice.operate.delivering import replay, to_replay
 from sluice.operate.verify import Verification, verify
 from sluice.read.changelog import CHANGE_TYPE, COMMIT_VERSION, Changelog
+from sluice.read.keyed import KeyedTable
 from sluice.read.lake import Lake
-from sluice.read.ordered.keyed import KeyedTable
 from sluice.read.status import status
 from sluice.report.publish import publish
 from sluice.spark.session import Spark, with_spark

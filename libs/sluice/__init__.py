@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from sluice.operate.lineage.why import Why
-    from sluice.operate.lineage.why_not import WhyNot
+    from sluice.operate.why import Why
+    from sluice.operate.why_not import WhyNot
     from sluice.read.lake import Lake
     from sluice.serve.client import Remote
 
@@ -38,12 +38,12 @@ def connect(url: str, token: str | None = None) -> "Remote":
 
 
 def _why(lake: "Lake", name: str, /, *key: Any, **named: Any) -> "Why | None":
-    from sluice.operate.lineage.why import why
+    from sluice.operate.why import why
 
     return why(lake, name, *key, **named)
 
 
 def _why_not(lake: "Lake", name: str, /, *key: Any, **named: Any) -> "WhyNot | None":
-    from sluice.operate.lineage.why_not import why_not
+    from sluice.operate.why_not import why_not
 
     return why_not(lake, name, *key, **named)

@@ -9,10 +9,10 @@ from typing import Any
 import click
 import pytest
 
-from sluice.airflow.alerts import KILLED, of_delay, of_failure
 from sluice.airflow.blueprint import Task, TaskKind
 from sluice.airflow.exceptions import AirflowException
 from sluice.airflow.jobs import JobFailed, JobOutcome, JobRefused
+from sluice.airflow.scheduling import KILLED, of_delay, of_failure
 from sluice.airflow.tasks import SeparateJob
 from sluice.cli.main import main
 from sluice.language.interval import parse_time

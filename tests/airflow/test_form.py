@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 from typing import Any
 
-from sluice.airflow.request import form, requested_run
+from sluice.airflow.jobs import form, requested_run
 
 
 def test_only_a_pipeline_with_intervals_may_empty_one_or_deliver_what_changed() -> None:

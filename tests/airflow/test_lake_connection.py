@@ -17,8 +17,8 @@ from sluice.airflow.dag_factory import QualityTask
 from sluice.airflow.jobs import JobRefused
 from sluice.airflow.tasks import SeparateJob
 from sluice.declare.project import load
-from sluice.delta.places.environments import create
 from sluice.delta.places.lake_layout import layout
+from sluice.delta.places.overlay import create
 from sluice.errors import UsageError
 from sluice.language.interval import Interval
 from sluice.read.lake import Lake, open_lake

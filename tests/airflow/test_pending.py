@@ -14,8 +14,8 @@ from sluice.airflow.jobs import PipelineRun
 from sluice.airflow.pending import Pending, pending_of
 from sluice.declare.meaning import definition
 from sluice.declare.project import Project, load
+from sluice.delta import intervals
 from sluice.delta.log.position import Position
-from sluice.delta.notes import intervals
 from sluice.delta.places.lake_layout import layout
 from sluice.delta.reading import landing
 from sluice.language.interval import Interval

@@ -8,10 +8,10 @@ import pytest
 from tests.support.java import LEAN
 from tests.support.tasks import context
 
-from sluice.airflow.alerts import alert_of_failure
 from sluice.airflow.blueprint import site
 from sluice.airflow.dag_factory import QualityTask
 from sluice.airflow.exceptions import AirflowException, AirflowFailException, AirflowSkipException
+from sluice.airflow.scheduling import alert_of_failure
 from sluice.airflow.tasks import SeparateJob
 from sluice.language.interval import Interval
 from sluice.read.lake import open_lake

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from sluice.airflow import blueprint
-from sluice.airflow.blueprint import check, site
-from sluice.airflow.projects import config_folder, project
+from sluice.airflow.blueprint import check, config_folder, project, site
 from sluice.errors import ConfigError
 
 from .conftest import SHOP, SHOPS_NEWS, Configured

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from sluice.airflow.request import requested_run
+from sluice.airflow.jobs import requested_run
 from sluice.errors import UsageError
 from sluice.language.interval import Interval
 

@@ -14,7 +14,7 @@ from sluice.airflow.scheduling import asset
 from sluice.airflow.tasks import SeparateJob
 from sluice.language.interval import Interval, parse_time
 from sluice.read.lake import open_lake
-from sluice.read.stored.snapshot import NotBuilt
+from sluice.read.snapshot import NotBuilt
 
 from .conftest import SHOP, Configured
 

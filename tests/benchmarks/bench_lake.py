@@ -9,7 +9,7 @@ import psutil  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from sluice.changes.diff import CHANGE
+from sluice.changes import CHANGE
 from sluice.declare.project import Project, load
 from sluice.delta.log.actions import Log
 from sluice.delta.log.files import table_size

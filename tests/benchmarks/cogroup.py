@@ -33,9 +33,9 @@ from rich.table import Table as Printed
 from tests.benchmarks.bench_lake import BenchLake, declared
 from tests.benchmarks.repeated import measure
 
-from sluice.changes.diff import CHANGE
+from sluice.changes import CHANGE
 from sluice.engine.batch_report import BatchReport
-from sluice.engine.planning.nodes import nodes_of
+from sluice.engine.plan import nodes_of
 from sluice.kinds.cogroup.operator import CogroupState
 
 ROWS_OF_A_KEY = 5

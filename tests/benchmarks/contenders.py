@@ -17,9 +17,9 @@ from rocksdict import Rdict, WriteBatch
 from tests.benchmarks.traces import Traces
 
 from sluice.kinds.window_store.reader import ReadOnlyWindowStore
+from sluice.read import snapshot
 from sluice.read.lake import Lake
-from sluice.read.stored import snapshot
-from sluice.read.stored.scan import Touched
+from sluice.read.scan import Touched
 
 LATEST = 2**63 - 1
 VISIBLE = "service, window_start, trace, duration, status, bytes"

@@ -32,7 +32,7 @@ from tests.benchmarks.bench_lake import cpu_seconds, declared
 
 from daemons import tree
 from gauge import Gauge
-from sluice.changes.diff import CHANGE
+from sluice.changes import CHANGE
 from sluice.declare.project import Project
 from sluice.delta.log.position import Position
 from sluice.delta.places.lake_layout import layout

@@ -13,10 +13,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from tests.benchmarks.bench_lake import BenchLake, declared
 
-from sluice.changes.diff import CHANGE
-from sluice.engine.context import Context
-from sluice.engine.planning.nodes import nodes_of
-from sluice.engine.planning.plan import plan_batch
+from sluice.changes import CHANGE
+from sluice.engine.batch_plan import Context
+from sluice.engine.plan import nodes_of, plan_batch
 
 LINES_OF_AN_ORDER = 10
 FILES = 32

@@ -11,9 +11,8 @@ from pyspark.sql.types import DataType, DecimalType, LongType, StringType, Times
 from tests.benchmarks.kafka_messages import FORMATS, REGISTERED, message, value_of
 from tests.support.registry import registry
 
-from sluice.sources.kafka.decoding import DecodedColumn, decode_all
-from sluice.sources.kafka.message import Message, arrange_messages
-from sluice.sources.kafka.rows import reader_of
+from sluice.sources.kafka.records import Message, arrange_messages
+from sluice.sources.kafka.rows import DecodedColumn, decode_all, reader_of
 
 TYPES: dict[str, DataType] = {
     "order_id": LongType(),

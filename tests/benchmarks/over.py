@@ -31,7 +31,7 @@ from rich.table import Table as Printed
 from tests.benchmarks.bench_lake import BenchLake, declared, position, timed, written_bytes
 from tests.benchmarks.random_keys import append
 
-from sluice.changes.diff import CHANGE
+from sluice.changes import CHANGE
 from sluice.delta.writing.commit import commit_arrow
 from sluice.kinds.over.operator import OverRows
 from sluice.read.lake import Lake

@@ -21,17 +21,17 @@ PHASES = {
     "tables are opened": "deltalake:DeltaTable.__init__ deltalake:DeltaTable.update_incremental",
     "logs and listings are read": "sluice.delta.log.opened:commit_of "
     "sluice.delta.log.files:active_files sluice.delta.reading.landing:list_delivered",
-    "batches are planned": "sluice.engine.planning.plan:plan_batch",
+    "batches are planned": "sluice.engine.plan:plan_batch",
     "files are read": "sluice.files.filehead:head_of sluice.files.json:lines_here "
     "sluice.files.csv:cells_here sluice.files.here:parquet_here",
     "tables and feeds are read": "sluice.delta.reading.local:local_snapshot "
     "sluice.delta.reading.local:read_feed sluice.delta.reading.local:read_few "
-    "sluice.delta.reading.searched_version:SearchedVersion.few "
-    "sluice.delta.notes.note_tables:read_table",
+    "sluice.delta.reading.searching:SearchedVersion.few "
+    "sluice.delta.note_tables:read_table",
     "the gate judges": "sluice.gate.gate:Gate.split sluice.gate.gate:Gate.check",
     "commits": "sluice.engine.committing:_local sluice.delta.reading.spark_reads:create",
-    "notes, counts and results are kept": "sluice.delta.notes.note_tables:_write "
-    "sluice.delta.notes.intervals:record sluice.gate.outcomes.anomalies:warnings",
+    "notes, counts and results are kept": "sluice.delta.note_tables:_write "
+    "sluice.delta.intervals:record sluice.gate.anomalies:warnings",
     "files are put together": "sluice.engine.advance:tidy sluice.operate.maintain:maintain",
     "the report is written": "sluice.report.publish:publish sluice.cli.progress:summary",
     "deliveries": "sluice.sources.replacement:Replacement.commit",

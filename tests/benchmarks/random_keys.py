@@ -35,11 +35,11 @@ from rich.console import Console
 from rich.table import Table as Printed
 from tests.benchmarks.bench_lake import BenchLake, declared, position, timed, written_bytes
 
-from sluice.changes.diff import CHANGE
+from sluice.changes import CHANGE
 from sluice.delta.log.files import table_size
 from sluice.delta.reading.spark_reads import PROPERTIES
 from sluice.delta.writing.commit import commit_arrow
-from sluice.delta.writing.statistics import writer_properties
+from sluice.delta.writing.own_commits import writer_properties
 from sluice.engine.committing import refile
 from sluice.limits import Limits
 from sluice.operate.maintain import kept_in

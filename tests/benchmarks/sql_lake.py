@@ -14,7 +14,7 @@ from tests.benchmarks.bench_lake import BenchLake, declared
 from tests.kinds.join import tpch
 from tests.kinds.sql.shop import view, written
 
-from sluice.changes.diff import CHANGE
+from sluice.changes import CHANGE
 
 CHOSEN = ("q1", "q3", "q4", "q5", "q6", "q10", "q12", "q13", "q14", "q18")
 QUERIES = written(Path(tpch.__file__).parents[1] / "sql" / "tpch.sql")

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 from tests.benchmarks.bench_lake import BenchLake, declared, position
 
-from sluice.changes.diff import CHANGE, diff
+from sluice.changes import CHANGE, diff
 from sluice.delta.log.position import head
 from sluice.delta.reading.local import to_arrow
 from sluice.delta.reading.spark_reads import snapshot

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.support.contract import SETTINGS
 from tests.support.lake import Row, counted
 
-from sluice.changes.diff import CHANGE, diff
+from sluice.changes import CHANGE, diff
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.contract import SETTINGS
 
-from sluice.changes.diff import CHANGE_TYPE, WEIGHT, arrivals, as_inserts, between, net
+from sluice.changes import CHANGE_TYPE, WEIGHT, arrivals, as_inserts, between, net
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -5,7 +5,7 @@ from math import ceil, log2
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.changes.diff import balance
+from sluice.changes import balance
 
 
 @given(st.lists(st.integers(), min_size=1, max_size=70))

@@ -25,9 +25,9 @@ from sluice.declare.project import load
 from sluice.declare.table import Table
 from sluice.delta.log.opened import exists
 from sluice.delta.log.position import head
-from sluice.delta.places.environments import read_environment
 from sluice.delta.places.lake_layout import layout
-from sluice.engine.planning.nodes import nodes_of
+from sluice.delta.places.overlay import read_environment
+from sluice.engine.plan import nodes_of
 from sluice.terminal.output import to_json
 
 NEW = "  early: {kind: select, from: flights, where: delay < 8, select: {flight: flight}}\n"

@@ -14,7 +14,7 @@ from tests.support.games import seeds
 
 from sluice.declare.project import load
 from sluice.delta.places.overlay import lock
-from sluice.operate.erasure.remains import Sought, search
+from sluice.operate.subjects import Sought, search
 from sluice.operate.verify import faults
 
 SHOP = """

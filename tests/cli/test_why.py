@@ -10,8 +10,8 @@ from tests.cli.trips import Here
 import sluice
 from sluice.declare.table import Table
 from sluice.delta.log.opened import exists
+from sluice.read.commits import commit
 from sluice.read.lake import Lake, open_lake
-from sluice.read.stored.commits import commit
 
 NAMES = {"trips.flights": "trips.flights__deliveries", "trips.carriers": "trips.carriers"}
 Rows = dict[tuple[Any, ...], dict[str, Any]]

@@ -24,12 +24,12 @@ from tests.crash.shop import PASSING, Deployed, day
 from tests.support.lake import counted, stored_rows
 
 from sluice.declare.project import Project, load
+from sluice.delta.intervals import notes
 from sluice.delta.log.opened import exists
-from sluice.delta.notes.intervals import notes
 from sluice.delta.places.delta_rs import locate, open_table
 from sluice.delta.upkeep.table_invariants import digest
-from sluice.delta.writing import statistics
-from sluice.delta.writing.statistics import GROUP_ROWS
+from sluice.delta.writing import own_commits
+from sluice.delta.writing.own_commits import GROUP_ROWS
 from sluice.language.interval import Interval
 from sluice.operate.verify import digests, faults, versions
 
@@ -355,7 +355,7 @@ def loaded(config: Path) -> Project:
     """
     changed: dict[str, float] = {}
     is_large = (config / LARGE).exists()
-    statistics.GROUP_ROWS = 40 if is_large else GROUP_ROWS
+    own_commits.GROUP_ROWS = 40 if is_large else GROUP_ROWS
     if is_large:
         changed |= {"merged_bytes": -1, "marked_share": 1_000}
         changed |= {"piece_bytes": 2_000, "file_rows": 120}

@@ -15,8 +15,8 @@ from pyarrow.fs import LocalFileSystem
 from tests.support.lake import counted, frozen, stored_rows
 
 from sluice.declare.project import Project, load
+from sluice.delta.intervals import notes
 from sluice.delta.log.position import positions
-from sluice.delta.notes.intervals import notes
 from sluice.delta.places.delta_rs import is_table, locate, open_table
 from sluice.delta.places.folders import remove, replace_file
 from sluice.delta.places.lake_layout import LakeLayout, layout

@@ -8,7 +8,7 @@ from deltalake import DeltaTable
 from tests.crash.conftest import Pool
 from tests.crash.shop import Shop, attempt, day
 
-from sluice.delta.notes.intervals import deliveries
+from sluice.delta.intervals import deliveries
 
 
 @pytest.mark.parametrize(

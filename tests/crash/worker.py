@@ -24,8 +24,8 @@ from sluice.delta.places.failpoint import VARIABLE
 from sluice.engine.advance import Run
 from sluice.engine.batch_report import BatchReport
 from sluice.language.interval import Interval
-from sluice.operate.definitions.rebuild import rebuild
 from sluice.operate.maintain import maintain
+from sluice.operate.rebuild import rebuild
 from sluice.operate.run import deliver, run
 from sluice.operate.verify import verify
 from sluice.spark.session import Spark

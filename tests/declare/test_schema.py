@@ -9,8 +9,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from ruamel.yaml import YAML
 
-from sluice.declare.kind import Kind
-from sluice.declare.registry import kinds
+from sluice.declare.registry import Kind, kinds
 from sluice.declare.schema import json_schema
 
 CONFIG = Path(__file__).parents[2] / "config"

@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 from pyspark.sql.types import StructType
 from tests.support.lake import stored_rows
 
-from sluice.changes.diff import CHANGE
+from sluice.changes import CHANGE
 from sluice.delta.log.opened import open_version
 from sluice.delta.log.position import Head, Pin, Position, head
 from sluice.delta.reading.local import spark_schema

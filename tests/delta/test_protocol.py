@@ -22,15 +22,14 @@ from pyspark.sql.types import StructType
 from tests.delta.tables import ID_AND_V, Small, a_position
 from tests.support.games import games
 
-from sluice.changes.order import Direction
+from sluice.changes import Direction
 from sluice.delta.log.continuity import check_input
 from sluice.delta.log.position import REBUILD, Head, Pin, Position, head_as_found, positions
 from sluice.delta.reading.local import read_feed
 from sluice.delta.reading.spark_reads import check_feed
-from sluice.delta.upkeep.maintenance import Filing
+from sluice.delta.upkeep.maintenance import Filing, vacuum
 from sluice.delta.upkeep.rewriting import may_merge, merge
 from sluice.delta.upkeep.table_invariants import feed_faults, position_faults
-from sluice.delta.upkeep.vacuum import vacuum
 from sluice.delta.writing.commit import commit_arrow, commit_position
 from sluice.errors import ForeignCommit, HistoryLost, LostRace
 from sluice.limits import Limits

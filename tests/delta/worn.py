@@ -14,15 +14,14 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 from tests.delta.tables import ID_AND_V, WITH_P, Small, a_position
 
-from sluice.changes.diff import CHANGE
-from sluice.changes.order import Direction
+from sluice.changes import CHANGE, Direction
 from sluice.delta.log.actions import Action, Log
 from sluice.delta.reading.local import read_rows
 from sluice.delta.upkeep import pieces, rewriting
 from sluice.delta.upkeep.maintenance import Filing
 from sluice.delta.upkeep.rewriting import may_merge, merge
 from sluice.delta.writing.commit import commit_arrow
-from sluice.delta.writing.statistics import writer_properties
+from sluice.delta.writing.own_commits import writer_properties
 from sluice.limits import Limits
 
 FILE = 5_000

@@ -10,8 +10,7 @@ from click import Context, Option
 from tests.docs.pages import INLINE, PAGES, ROOT, anchors, links, prose, shown
 
 from sluice.cli.main import main
-from sluice.declare.kind import Kind
-from sluice.declare.registry import kinds
+from sluice.declare.registry import Kind, kinds
 from sluice.declare.schema import JsonSchema, json_schema
 from sluice.errors import ExitCode
 

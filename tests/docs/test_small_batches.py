@@ -2,8 +2,8 @@
 
 from tests.docs.pages import ROOT, of_language
 
-from sluice.interpreter.functions.known import FUNCTIONS
-from sluice.interpreter.functions.lambdas import HIGHER_ORDER
+from sluice.interpreter.expressions.compiling import FUNCTIONS
+from sluice.interpreter.functions.arrays import HIGHER_ORDER
 from sluice.interpreter.relations.aggregates import AGGREGATES
 from sluice.interpreter.relations.window_functions import RANKERS
 from sluice.language.syntax import SCALAR

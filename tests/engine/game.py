@@ -19,8 +19,8 @@ from sluice.delta.log.position import REBUILD, Head, Pin, Position, head, head_a
 from sluice.delta.places.lake_layout import layout
 from sluice.delta.upkeep.table_invariants import position_faults
 from sluice.engine.advance import Run, next_position
-from sluice.engine.computing.batch_plan import BatchPlan, Strategy
-from sluice.engine.planning.plan import plan_batch, plan_rebuild
+from sluice.engine.batch_plan import BatchPlan, Strategy
+from sluice.engine.plan import plan_batch, plan_rebuild
 from sluice.errors import ConfigError, ForeignCommit, HistoryLost, LostRace
 
 S, D = "shop.s", "shop.d"

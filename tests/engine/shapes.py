@@ -14,7 +14,7 @@ from pathlib import Path
 from tests.support.memory import Rows
 
 from sluice.declare.project import Project, load
-from sluice.engine.planning.nodes import Node, nodes_of
+from sluice.engine.plan import Node, nodes_of
 
 DECLARED = """
 pipeline: shop

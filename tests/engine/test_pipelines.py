@@ -18,7 +18,7 @@ from tests.engine.shapes import COGROUPS, JOINED, NODES, Declared
 from tests.support.games import choice, games, in_depth, play
 
 from sluice.delta.upkeep.maintenance import upkeep
-from sluice.engine.planning.plan import plan_batch, plan_rebuild
+from sluice.engine.plan import plan_batch, plan_rebuild
 from sluice.errors import InputRewritten, LostRace
 from sluice.operate.maintain import oldest_named
 

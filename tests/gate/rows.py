@@ -6,7 +6,7 @@ import random
 from decimal import Decimal
 from typing import Any
 
-from sluice.declare.expectation import Expectation
+from sluice.declare.table_spec import Expectation
 
 SCHEMA = (
     "id INT, quantity INT, price DECIMAL(12,2), weight DOUBLE, limit DOUBLE, department STRING,"

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.gate.rows import SCHEMA, expect, random_rows
 
-from sluice.declare.expectation import Expectation
+from sluice.declare.table_spec import Expectation
 from sluice.gate import engine
 from sluice.gate.gate import Gate
-from sluice.gate.outcomes.results import ExpectationOutcome
+from sluice.gate.results import ExpectationOutcome
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -6,11 +6,10 @@ from typing import Any
 
 from tests.gate.rows import expect
 
-from sluice.gate import engine
-from sluice.gate.counting.counts import RowCounts
-from sluice.gate.outcomes import history
-from sluice.gate.outcomes.results import ExpectationOutcome, Verdict, measure_outcome, row_outcome
-from sluice.gate.rules.suite import build_suite
+from sluice.gate import engine, history
+from sluice.gate.counts import RowCounts
+from sluice.gate.results import ExpectationOutcome, Verdict, measure_outcome, row_outcome
+from sluice.gate.suite import build_suite
 
 NOW = dt.datetime(2017, 3, 9, tzinfo=dt.UTC)
 

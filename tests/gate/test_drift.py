@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests.gate.conftest import SALES, Shop
 
-from sluice.delta.notes.note_tables import read_rows
+from sluice.delta.note_tables import read_rows
 from sluice.engine.advance import Run, advance
 from sluice.engine.batch_report import BatchReport
 from sluice.errors import QualityStop

@@ -7,7 +7,7 @@ import pytest
 from tests.gate.rows import DEPARTMENTS, SCHEMA, expect, random_rows
 from tests.gate.verdicts import COLUMNS, rules, verdict_on
 
-from sluice.declare.expectation import Expectation
+from sluice.declare.table_spec import Expectation
 from sluice.errors import ConfigError, ExitCode, QualityStop
 from sluice.gate.gate import accepted_rows
 

@@ -12,9 +12,9 @@ import yaml
 from tests.gate.conftest import SALES
 from tests.gate.rows import expect
 
-from sluice.declare.expectation import Expectation
+from sluice.declare.table_spec import Expectation
 from sluice.gate import engine, review
-from sluice.gate.rules.suite import other_column
+from sluice.gate.suite import other_column
 
 COLUMNS = {"quantity": "INT", "price": "DECIMAL(12,2)", "department": "STRING", "at": "TIMESTAMP"}
 
@@ -148,7 +148,7 @@ def test_validate_imports_only_what_it_needs_to_look_again(tmp_path: Path) -> No
 def test_the_gate_does_not_import_great_expectations() -> None:
     program = (
         "import sys\n"
-        "import sluice.gate.gate, sluice.report.quality_pages, sluice.gate.outcomes.history\n"
+        "import sluice.gate.gate, sluice.report.quality_pages, sluice.gate.history\n"
         "import sluice.engine.judging, sluice.gate.review\n"
         "sys.exit('great_expectations' in sys.modules)"
     )

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from sluice.declare.expectation import ROW_RULES
 from sluice.declare.project import load
+from sluice.declare.table_spec import ROW_RULES
 from sluice.errors import ConfigError
 from sluice.gate.review import mistakes
-from sluice.gate.rules.row_rules import COMPILED
+from sluice.gate.row_rules import COMPILED
 
 SHOP = """\
 pipeline: shop

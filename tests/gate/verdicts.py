@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 from tests.gate.rows import SCHEMA
 
-from sluice.declare.expectation import Expectation
+from sluice.declare.table_spec import Expectation
 from sluice.gate.gate import Gate
-from sluice.gate.outcomes.results import Verdict
+from sluice.gate.results import Verdict
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -7,7 +7,7 @@ from itertools import count, product
 from random import Random
 from typing import Any
 
-from sluice.interpreter.functions.known import COUNTS, FUNCTIONS
+from sluice.interpreter.expressions.compiling import COUNTS, FUNCTIONS
 from sluice.interpreter.relations.aggregates import AGGREGATES
 
 ROWS = 32

@@ -23,7 +23,7 @@ from tests.interpreter import answers, samples
 from tests.interpreter.answers import Answer
 from tests.support.engines import differs
 
-from sluice.interpreter.functions.known import FUNCTIONS
+from sluice.interpreter.expressions.compiling import FUNCTIONS
 from sluice.interpreter.local_session import Session, interpreting
 
 if TYPE_CHECKING:

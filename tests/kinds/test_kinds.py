@@ -10,19 +10,17 @@ import pytest
 
 from sluice.cli.main import main
 from sluice.declare.column_lineage import Columns
-from sluice.declare.kind import Kind
-from sluice.declare.registry import BUILT_IN, commands_of_kinds, kind, kinds
+from sluice.declare.registry import BUILT_IN, Kind, commands_of_kinds, kind, kinds
 from sluice.declare.table_spec import TableSpec
-from sluice.engine.planning.nodes import Maker
-from sluice.engine.query.absence import Absence
-from sluice.engine.query.operator import Lineage, Unstored
+from sluice.engine.operator import Absence, Lineage, Unstored
+from sluice.engine.plan import Maker
 from sluice.operate.delivering import Delivering, Resuming
 from sluice.operate.explain import Planned
 from sluice.read.changelog import Mapped
 from sluice.read.lake import Reader
 from sluice.read.naming import Naming
 from sluice.read.pending import Lagging, Landed
-from sluice.report.table_page import Block
+from sluice.report.pages import Block
 
 PROTOCOLS = (
     *(Columns, Maker, Unstored, Lineage, Absence, Reader, Mapped, Naming, Landed, Lagging),

@@ -25,7 +25,7 @@ CASES = [RANKINGS[0], COGROUPS[4], LOOKUPS[4], SOURCES[1], JOINS[3], OVERS[5]]
 def test_rows_that_are_looked_up_give_the_same_views(
     case: Case, spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sluice.kinds.over.near.LEAST_ROWS", 0)
+    monkeypatch.setattr("sluice.kinds.over.operator.LEAST_ROWS", 0)
     looked_up = index_all(monkeypatch, tmp_path / "cache")
     hold(replace(case, ways=({**MARKED, **NARROWED},)), spark, steps=4)
     assert looked_up()

@@ -19,8 +19,7 @@ import pytest
 from sqlglot.dialects import Spark
 
 import sluice
-from sluice.declare.kind import Kind
-from sluice.declare.registry import BUILT_IN, kinds
+from sluice.declare.registry import BUILT_IN, Kind, kinds
 from sluice.declare.table_spec import SECTIONS
 
 ROOT = Path(str(sluice.__file__)).parent

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from tests.support.lake import Lake, NewLake, Row
 
-from sluice.engine.planning.next_batch import NextBatch
+from sluice.engine.next_batch import NextBatch
 from sluice.operate.explain import explain
 
 DECLARED = """

@@ -15,10 +15,10 @@ from sluice.declare.registry import register
 from sluice.declare.schema import json_schema
 from sluice.errors import ConfigError
 from sluice.operate.explain import explain
-from sluice.pages.elements import html
+from sluice.pages import html
 from sluice.read.lake import open_lake
 from sluice.read.status import status
-from sluice.report.table_page import table
+from sluice.report.pages import table
 from sluice.report.visit import Visit
 
 DECLARED = """

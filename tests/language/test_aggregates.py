@@ -6,7 +6,7 @@ import pytest
 from tests.support.wording import Wording, each
 
 from sluice.language.expression import Aggregate
-from sluice.language.typed.inference import aggregate_type
+from sluice.language.inference import aggregate_type
 
 Refusal = Callable[..., str]
 

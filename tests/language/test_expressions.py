@@ -4,8 +4,8 @@ import pytest
 from tests.language.examples import COLUMNS, EXAMPLES
 
 from sluice.language.expression import Expression, Named, SortKey
+from sluice.language.inference import infer
 from sluice.language.syntax import SCALAR
-from sluice.language.typed.inference import infer
 
 
 @pytest.mark.parametrize(("text", "of_spark"), EXAMPLES)

@@ -21,7 +21,7 @@ from sluice.cli.main import main
 from sluice.declare.project import SparkSettings
 from sluice.delta.places.lake_layout import FORMAT
 from sluice.errors import MissingDependency
-from sluice.operate import cluster
+from sluice.operate import doctor
 from sluice.spark import session, starting
 from sluice.spark.connect_server import ConnectServer
 from sluice.spark.session import STATIC_CONF, Spark
@@ -87,7 +87,7 @@ def shown(text: str) -> Shown:
 def test_an_older_cluster_is_named_and_nothing_else_is_asked(
     examine: Callable[[Server], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cluster, "version", lambda _: "4.2.0")
+    monkeypatch.setattr(doctor, "version", lambda _: "4.2.0")
     done = examine(Server("4.1.3", {}, has_delta=False))
     assert done.exit_code == 2
     ((item, row),) = shown(done.stdout).items()
@@ -99,7 +99,7 @@ def test_an_older_cluster_is_named_and_nothing_else_is_asked(
 
 
 def test_what_a_server_lacks_is_named_with_its_repair(examine: Callable[[Server], Any]) -> None:
-    done = examine(Server(cluster.version("pyspark-client"), {}, has_delta=False))
+    done = examine(Server(doctor.version("pyspark-client"), {}, has_delta=False))
     assert done.exit_code == 2
     rows = shown(done.stdout)
     assert rows["spark.sql.extensions"]["found"] == "not set"
@@ -125,18 +125,18 @@ def test_of_a_workers_trace_its_error_is_shown() -> None:
     shown = (
         "pyspark.errors.PySparkRuntimeError: [PYTHON_VERSION_MISMATCH] Python in worker has 3.10"
     )
-    assert cluster._words(RuntimeError(trace)) == shown
+    assert doctor._words(RuntimeError(trace)) == shown
 
 
 def test_several_extensions_are_not_a_fault(examine: Callable[[Server], Any]) -> None:
     more = {"spark.sql.extensions": f"a.B,{STATIC_CONF['spark.sql.extensions']}"}
-    done = examine(Server(cluster.version("pyspark-client"), more, has_delta=True))
+    done = examine(Server(doctor.version("pyspark-client"), more, has_delta=True))
     rows = shown(done.stdout)
     assert rows["spark.sql.extensions"]["repair"] == rows["jars of Delta"]["repair"] == ""
 
 
 def test_the_docs_table_has_every_item(examine: Callable[[Server], Any]) -> None:
-    done = examine(Server(cluster.version("pyspark-client"), {}, has_delta=False))
+    done = examine(Server(doctor.version("pyspark-client"), {}, has_delta=False))
     page = (ROOT / "docs" / "cluster.md").read_text("utf-8")
     listed = {
         name

@@ -12,7 +12,7 @@ from tests.support.lake import Lake, Row
 
 from sluice.delta.log import opened
 from sluice.engine.batch_report import BatchReport
-from sluice.engine.planning.next_batch import NextBatch
+from sluice.engine.next_batch import NextBatch
 from sluice.operate.explain import explain
 
 SOURCES = """

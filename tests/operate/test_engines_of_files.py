@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from tests.support.lake import Row
 from tests.support.landed import Landed, day
 
-from sluice.engine.planning.next_batch import NextBatch
+from sluice.engine.next_batch import NextBatch
 from sluice.operate.explain import explain
 
 pytestmark = pytest.mark.usefixtures("real_spark")

@@ -8,7 +8,7 @@ import pytest
 from tests.read.tables import position, project_at, write_table
 
 from sluice.declare.project import Project, load
-from sluice.delta.notes.intervals import Note, record
+from sluice.delta.intervals import Note, record
 from sluice.delta.places.lake_layout import layout
 from sluice.language.interval import Interval
 from sluice.limits import Limits

@@ -90,7 +90,7 @@ def test_logs_end_behind_the_slowest_consumer(lake: Lake) -> None:
 
 def test_what_a_rebuild_renewed_needs_no_older_commits(lake: Lake) -> None:
     from sluice.engine.advance import Run
-    from sluice.operate.definitions.rebuild import rebuild
+    from sluice.operate.rebuild import rebuild
 
     rebuild(lake.spark, lake.project, lake.table("named"), Run("again"))
     assert lake.head("named").version < 19

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.gate.conftest import SALES, Shop
 
-from sluice.delta.notes.note_tables import read_rows
+from sluice.delta.note_tables import read_rows
 from sluice.engine.advance import Run
 from sluice.errors import UsageError
 from sluice.operate.delivering import replay, to_replay
@@ -44,7 +44,7 @@ def test_rows_in_quarantine_come_back_once_the_rule_is_mended(shop: Shop) -> Non
 
 
 def test_an_interrupted_replay_is_taken_up_again(shop: Shop) -> None:
-    from sluice.delta.notes.intervals import withdraw
+    from sluice.delta.intervals import withdraw
 
     shop.land(0, [*GOOD, BAD])
     shop.deliver(0)

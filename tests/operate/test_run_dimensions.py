@@ -5,7 +5,7 @@ import shutil
 import pytest
 from tests.support.landed import RUN, Landed, NewLanded, day, folder_of
 
-from sluice.delta.notes.failures import stored_failures
+from sluice.delta.failures import stored_failures
 from sluice.delta.places.folders import LandedFile
 from sluice.delta.places.lake_layout import layout
 from sluice.delta.reading.landing import list_files

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 from tests.support.landed import Landed, NewLanded, day, folder_of
 
-from sluice.delta.notes.failures import stored_failures
+from sluice.delta.failures import stored_failures
 from sluice.delta.places.lake_layout import layout
 from sluice.engine.batch_report import BatchReport
 from sluice.errors import Retryable, SeveralFailed, Unforeseen

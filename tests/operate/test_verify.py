@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from tests.support.lake import Lake, NewLake, Row
 
-from sluice.changes.diff import CHANGE
+from sluice.changes import CHANGE
 from sluice.delta.places.delta_rs import open_table
 from sluice.delta.writing.commit import commit_arrow
 from sluice.errors import MissingDependency

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sluice.pages import elements
-from sluice.pages.elements import (
+from sluice import pages
+from sluice.pages import (
     Action,
     Bar,
     Bars,
@@ -105,7 +105,7 @@ def test_every_part_is_shown_and_escaped() -> None:
     assert tags.open == []
     assert "script" not in tags.met
     assert {"table", "svg", "dl", "details", "a", "h2", "h3"} <= tags.met
-    classes = [one for _, one in inspect.getmembers(elements, inspect.isclass)]
+    classes = [one for _, one in inspect.getmembers(pages, inspect.isclass)]
     parts = {one.__name__ for one in classes if issubclass(one, Element)} - {"Element", "Page"}
     assert parts == {type(one).__name__ for one in walk([SHOWN.head, SHOWN.sections])}
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sluice.pages.elements import Text, ago, cell, data, moment, pluralize
+from sluice.pages import Text, ago, cell, data, moment, pluralize
 
 NOW = dt.datetime(2017, 3, 9, 12, tzinfo=dt.UTC)
 

@@ -11,8 +11,8 @@ from deltalake import CommitProperties, DeltaTable, WriterProperties, write_delt
 from sluice.declare.project import Project, load
 from sluice.delta.log.position import Pin, Position
 from sluice.delta.places.lake_layout import layout
-from sluice.read.ordered.keyed import KeyedTable
-from sluice.read.stored.snapshot import Snapshot
+from sluice.read.keyed import KeyedTable
+from sluice.read.snapshot import Snapshot
 
 CONFIG = """
 pipeline: shop

@@ -147,8 +147,8 @@ def test_versions_that_the_log_has_lost_are_a_named_error(project, tmp_path):
 
 
 def _without_reading(project, uri):
-    from sluice.read.ordered.keyed import KeyedTable
-    from sluice.read.stored.snapshot import Snapshot
+    from sluice.read.keyed import KeyedTable
+    from sluice.read.snapshot import Snapshot
 
     snapshot = Snapshot("leaders", uri, 2, pa.schema([]), frozenset(), pa.table({}))
     Changelog(Lake(project), "leaders", KeyedTable(snapshot, ())).rows(from_version=0)

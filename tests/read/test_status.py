@@ -12,9 +12,9 @@ from tests.kinds.topk.tables import ranked
 from tests.read.tables import CONFIG, day, pin, position, project_at, write_table
 
 from sluice.declare.meaning import definition, definition_of_deliveries
+from sluice.delta.failures import Failure, clear, keep
+from sluice.delta.intervals import Note, record
 from sluice.delta.log.position import Pin
-from sluice.delta.notes.failures import Failure, clear, keep
-from sluice.delta.notes.intervals import Note, record
 from sluice.delta.places.lake_layout import layout
 from sluice.delta.reading.landing import fingerprint
 from sluice.language.interval import Interval

@@ -6,7 +6,7 @@ from typing import Any
 
 from sluice.declare.registry import kind
 from sluice.declare.table import Table
-from sluice.gate.counting.batch_counts import BatchCounts, KeptCounts
+from sluice.gate.counts import BatchCounts, KeptCounts
 from sluice.read.status import LastBatch, TableStatus
 from sluice.report.summary import TableRecord
 

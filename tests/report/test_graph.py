@@ -11,7 +11,7 @@ import pytest
 
 from sluice.declare.project import load
 from sluice.declare.table import Graph as Declared
-from sluice.pages.elements import Graph
+from sluice.pages import Graph
 from sluice.report.graph import draw_columns, draw_graph
 from sluice.report.visit import Visit
 

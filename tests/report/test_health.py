@@ -7,14 +7,13 @@ import pytest
 from tests.report import lake
 
 from sluice.declare.project import Project
-from sluice.delta.notes.note_tables import append_rows
+from sluice.delta.note_tables import append_rows
 from sluice.delta.places.lake_layout import layout
-from sluice.gate.counting import batch_counts
-from sluice.gate.counting.counts import RowCounts
-from sluice.gate.outcomes import history
-from sluice.gate.outcomes.anomalies import warnings
-from sluice.gate.outcomes.results import Verdict, row_outcome
-from sluice.gate.rules.suite import build_suite
+from sluice.gate import counts, history
+from sluice.gate.anomalies import warnings
+from sluice.gate.counts import RowCounts
+from sluice.gate.results import Verdict, row_outcome
+from sluice.gate.suite import build_suite
 from sluice.report.health import Health, health
 from sluice.report.publish import publish
 
@@ -36,12 +35,10 @@ def test_the_newest_check_shows_the_health(tmp_path: Path) -> None:
     assert str(health(project, tables)["shop.sales"]) == ""
     check(project, 0, NOW)
     check(project, 2, NOW + dt.timedelta(hours=1))
-    batch_counts.keep(
+    counts.keep(
         layout(project),
         "shop.sales",
-        batch_counts.KeptCounts(
-            batch_counts.BatchCounts(3), 1, "r", NOW, unusual=("shop.sales: odd",)
-        ),
+        counts.KeptCounts(counts.BatchCounts(3), 1, "r", NOW, unusual=("shop.sales: odd",)),
         [],
     )
     found = health(project, tables)
@@ -67,7 +64,7 @@ def test_damaged_counts_are_named_until_the_next_batch_replaces_them(
     (said,) = found["shop.sales"].unusual
     assert said.startswith("__quality/facts/shop.sales.json can't be read: delete it")
     assert found["shop.totals"] == Health()
-    verdict = Verdict("shop.sales", 3, 3, (), batch_counts.BatchCounts(3))
+    verdict = Verdict("shop.sales", 3, 3, (), counts.BatchCounts(3))
     warnings(layout(project), verdict, run="r", batch=1, checked_at=NOW)
     assert health(project, project.graph.tables.values())["shop.sales"] == Health()
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from tests.report.records import EVIL, NOW, RECORD, aside, day, interval, record, result
 
-from sluice.delta.notes.failures import Failure
+from sluice.delta.failures import Failure
 from sluice.language.interval import Interval, Span
 from sluice.language.wall_clock import EPOCH
-from sluice.pages.elements import Listing
+from sluice.pages import Listing
 from sluice.report import quality_pages
 from sluice.report.quality_pages import LEAST_SEEN, bars, curve, strip
 from sluice.report.summary import Check, ExpectationSummary, State, summary

@@ -18,14 +18,14 @@ from tests.gate.rows import SCHEMA, expect, random_rows
 from tests.report import lake
 
 from sluice.cli.main import main
-from sluice.declare.expectation import Expectation
+from sluice.declare.table_spec import Expectation
 from sluice.delta.log.position import head
-from sluice.delta.notes.note_tables import read_rows
+from sluice.delta.note_tables import read_rows
 from sluice.delta.places.lake_layout import layout
 from sluice.gate.gate import Gate
-from sluice.gate.outcomes.history import TABLE
-from sluice.gate.outcomes.results import ExpectationOutcome, uniqueness_outcome
-from sluice.gate.rules.suite import Repeats, build_suite
+from sluice.gate.history import TABLE
+from sluice.gate.results import ExpectationOutcome, uniqueness_outcome
+from sluice.gate.suite import Repeats, build_suite
 from sluice.limits import Limits
 from sluice.operate.maintain import sweep as full_sweep
 from sluice.report.sweep import Stored, _Checks, sweep

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sluice.errors import ConfigError
-from sluice.kinds.cogroup.aggregates.own import Own
+from sluice.kinds.cogroup.own import Own
 from sluice.language.expression import Aggregate
 
 MODULE = """

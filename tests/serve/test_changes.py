@@ -21,7 +21,7 @@ from tests.support.landed import Landed
 
 import sluice
 from sluice.errors import HistoryLost
-from sluice.operate.definitions.tables import drop
+from sluice.operate.tables import drop
 from sluice.read import changelog
 from sluice.read.changelog import Changelog
 from sluice.serve import changes

@@ -14,7 +14,7 @@ from tests.support.landed import START, Landed
 import sluice
 from sluice.errors import ConfigError, Retryable, SluiceError, UsageError
 from sluice.read.lake import Lake as Reader
-from sluice.read.stored.snapshot import SnapshotExpired
+from sluice.read.snapshot import SnapshotExpired
 from sluice.serve import client
 from sluice.serve.client import Remote
 

@@ -14,8 +14,8 @@ from starlette.testclient import TestClient
 from tests.serve.conftest import server_of, serving
 
 from sluice.declare.project import load
+from sluice.delta.failures import Failure
 from sluice.delta.log.position import Position
-from sluice.delta.notes.failures import Failure
 from sluice.delta.places.lake_layout import layout
 from sluice.errors import HistoryLost
 from sluice.read.changelog import Changelog

@@ -13,7 +13,7 @@ from tests.serve.conftest import server_of
 from tests.support.landed import Landed, folder_of
 
 from sluice.declare.document import hide_values
-from sluice.delta.notes.failures import Failure, keep
+from sluice.delta.failures import Failure, keep
 from sluice.delta.places.lake_layout import layout
 from sluice.gate import engine
 from sluice.report.publish import publish

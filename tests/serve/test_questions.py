@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from sluice.errors import ConfigError, UsageError
-from sluice.read.conditions.key_order import KeyColumns
+from sluice.read.key_order import KeyColumns
 from sluice.serve.answers import (
     Answer,
     Format,

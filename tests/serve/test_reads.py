@@ -13,7 +13,7 @@ from tests.support.landed import Landed
 
 from sluice.cli.main import main
 from sluice.declare.project import load
-from sluice.operate.definitions.tables import drop
+from sluice.operate.tables import drop
 from sluice.read.lake import Lake as Reader
 from sluice.serve import reads
 from sluice.serve.access import EVERYTHING

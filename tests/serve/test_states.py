@@ -16,7 +16,7 @@ from tests.support.landed import Landed, folder_of
 
 from sluice.cli.main import main
 from sluice.delta.places.lake_layout import layout
-from sluice.operate.lineage import why
+from sluice.operate import why
 from sluice.report.publish import publish
 from sluice.serve import app
 

@@ -1,18 +1,14 @@
 """Bad input is quarantined or refused with its reason; no row that was read is in neither table."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from tests.support.landed import ALLOWED, NewLanded, day, folder_of
 
-from sluice.delta.notes.note_tables import read_rows
+from sluice.delta.note_tables import read_rows
 from sluice.delta.places.lake_layout import layout
 from sluice.errors import ExitCode, QualityStop
 from sluice.sources import replacement
-
-if TYPE_CHECKING:
-    pass
 
 NOT_NULL = "{type: expect_column_values_to_not_be_null, column: v, on_failure: %s}"
 

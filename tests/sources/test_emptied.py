@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 from tests.support.landed import ALLOWED, RUN, Landed, NewLanded, day, folder_of
 
 from sluice.errors import QualityStop, Retryable
-from sluice.operate.definitions.rebuild import rebuild
 from sluice.operate.delivering import replay, to_replay
+from sluice.operate.rebuild import rebuild
 
 ROWS = [{"id": 1, "v": 1}, {"id": 2, "v": 2}]
 BAD = [{"id": 3, "v": -1}, {"id": 4, "v": -2}, {"id": 5, "v": -3}]

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from tests.support.lake import Row, counted, folded, frozen
 from tests.support.landed import RUN, Landed, NewLanded, day, folder_of
 
-from sluice.delta.notes.intervals import NO_INTERVAL
+from sluice.delta.intervals import NO_INTERVAL
 from sluice.errors import ConfigError, UsageError
 from sluice.language.interval import Interval
 from sluice.operate.delivering import replay, to_replay

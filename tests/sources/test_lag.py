@@ -10,7 +10,7 @@ from tests.support.landed import Landed, NewLanded, day, folder_of
 
 from sluice.cli.main import main
 from sluice.engine.batch_report import BatchReport
-from sluice.engine.planning.next_batch import NextBatch
+from sluice.engine.next_batch import NextBatch
 from sluice.language.interval import Interval
 from sluice.operate.explain import explain
 from sluice.operate.run import run

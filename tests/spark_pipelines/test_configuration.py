@@ -17,10 +17,10 @@ from sluice.declare import spark_specs
 from sluice.declare.project import load, load_sound
 from sluice.declare.project_cache import Noting
 from sluice.errors import ConfigError
-from sluice.pages.elements import html
-from sluice.report.overview import overview, tables
+from sluice.pages import html
+from sluice.report.pages import overview, tables
+from sluice.report.pages import table as table_page
 from sluice.report.publish import publish
-from sluice.report.table_page import table as table_page
 from sluice.report.visit import Visit
 from sluice.serve import app
 

@@ -22,8 +22,7 @@ from sluice.declare.project import load
 from sluice.errors import UsageError
 from sluice.read.lake import Lake
 from sluice.starter.files import FoundTable, find
-from sluice.starter.guess import guess, schedule
-from sluice.starter.new_project import CHECK, DAGS, pipelines, start
+from sluice.starter.new_project import CHECK, DAGS, guess, pipelines, schedule, start
 
 TODAY = date(2024, 6, 1)
 Land = Callable[[str, object], None]

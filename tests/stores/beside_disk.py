@@ -7,7 +7,7 @@ from tests.crash.shop import CORRECTED, FIRST, Shop, day
 from tests.stores.stored_shop import StoredShop
 
 from sluice.engine.advance import Run
-from sluice.operate.definitions.rebuild import rebuild
+from sluice.operate.rebuild import rebuild
 from sluice.operate.verify import verify
 from sluice.spark.session import Spark
 

@@ -12,10 +12,10 @@ from tests.support.s3a import reach
 from tests.support.stores import Store
 
 from sluice.declare.environment_folders import names
-from sluice.delta.places import environments, overlay
-from sluice.delta.places.environments import remove_unfinished
+from sluice.delta.places import overlay
 from sluice.delta.places.failpoint import VARIABLE
 from sluice.delta.places.lake_layout import layout
+from sluice.delta.places.overlay import remove_unfinished
 from sluice.errors import UsageError
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
@@ -108,7 +108,7 @@ def test_of_several_that_make_one_of_a_name_at_once_one_wins(lake: StoredShop) -
     def rival() -> None:
         ready.wait()
         try:
-            environments.create(root, "dev", NOW, NOW + timedelta(days=7))
+            overlay.create(root, "dev", NOW, NOW + timedelta(days=7))
             ended.append("made")
         except UsageError as error:
             ended.append(error.message)
@@ -126,9 +126,9 @@ def test_of_several_that_make_one_of_a_name_at_once_one_wins(lake: StoredShop) -
 
 def test_it_expires(lake: StoredShop) -> None:
     root, before = layout(lake.project), objects(lake)
-    environments.create(root, "dev", NOW, NOW + timedelta(days=7))
-    assert environments.expire(root, NOW + timedelta(days=6)) == []
-    assert environments.expire(root, NOW + timedelta(days=8)) == ["dev"]
+    overlay.create(root, "dev", NOW, NOW + timedelta(days=7))
+    assert overlay.expire(root, NOW + timedelta(days=6)) == []
+    assert overlay.expire(root, NOW + timedelta(days=8)) == ["dev"]
     assert objects(lake) == before
 
 

@@ -7,7 +7,7 @@ from tests.support.proxy import Harm, Proxy, Rule
 from tests.support.stores import Store, using
 
 from sluice.delta.places.delta_rs import is_table
-from sluice.delta.places.exclusive import RIVALS, _check_lake, check_exclusive, winners
+from sluice.delta.places.table_files import RIVALS, _check_lake, check_exclusive, winners
 from sluice.errors import SluiceError, StoreRefused
 
 

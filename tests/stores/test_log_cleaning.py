@@ -9,7 +9,7 @@ from tests.support.stores import Store
 
 from sluice.delta.log.opened import open_version
 from sluice.delta.reading.spark_reads import create
-from sluice.delta.upkeep.vacuum import clean_log
+from sluice.delta.upkeep.maintenance import clean_log
 from sluice.delta.writing.commit import commit_arrow
 
 

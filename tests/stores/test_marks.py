@@ -20,7 +20,7 @@ from tests.stores.stored_shop import TABLES, StoredShop
 from tests.support.proxy import COMMIT, Harm, Proxy, Rule
 from tests.support.stores import Store, using
 
-from sluice.changes.order import Direction
+from sluice.changes import Direction
 from sluice.delta.log.actions import Log
 from sluice.delta.log.files import has_vectors
 from sluice.delta.log.position import Head
@@ -29,11 +29,11 @@ from sluice.delta.reading.live import live_rows
 from sluice.delta.reading.local import read_rows
 from sluice.delta.upkeep.maintenance import Filing
 from sluice.delta.upkeep.rewriting import merge, rewrite_marked
-from sluice.delta.writing.marking import is_marked
+from sluice.delta.writing.commit import is_marked
 from sluice.errors import LostRace
 from sluice.limits import Limits
-from sluice.read.ordered.keyed import KeyedTable
-from sluice.read.stored.snapshot import Snapshot
+from sluice.read.keyed import KeyedTable
+from sluice.read.snapshot import Snapshot
 
 ROOT = Path(__file__).parents[2]
 FILES, EACH = 4, 25

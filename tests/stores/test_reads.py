@@ -16,10 +16,10 @@ from tests.support.stores import Store, using
 import sluice
 from sluice.delta.log import opened as tables
 from sluice.delta.places.delta_rs import options
-from sluice.delta.writing.statistics import writer_properties
+from sluice.delta.writing.own_commits import writer_properties
 from sluice.kinds.window_store.reader import ReadOnlyWindowStore
-from sluice.read.ordered.keyed import KeyedTable
-from sluice.read.stored.snapshot import Snapshot
+from sluice.read.keyed import KeyedTable
+from sluice.read.snapshot import Snapshot
 
 ROWS, KEYS = 400_000, 1_000
 OPENING = 4  # the last checkpoint, a list of the log, a commit, and its file

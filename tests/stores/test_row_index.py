@@ -13,11 +13,11 @@ from tests.support.proxy import Proxy
 from tests.support.stores import Store, using
 
 from sluice.delta.reading import row_index
-from sluice.delta.reading.searched_version import SearchedVersion
-from sluice.delta.upkeep import inspection
+from sluice.delta.reading.searching import SearchedVersion
+from sluice.delta.upkeep import erasure
 from sluice.limits import Limits
-from sluice.read.ordered.keyed import KeyedTable
-from sluice.read.stored.snapshot import Snapshot
+from sluice.read.keyed import KeyedTable
+from sluice.read.snapshot import Snapshot
 
 FILES, EACH = 4, 25
 
@@ -96,7 +96,7 @@ def test_rows_are_those_of_a_plain_table(
                 path.write_bytes(path.read_bytes()[:-9])
             row_index._open.clear()
     assert opened() > 100
-    assert list(inspection.index_faults(table.uri)) == []
+    assert list(erasure.index_faults(table.uri)) == []
 
 
 @pytest.mark.parametrize("take_away", TAKE_AWAY)

@@ -18,7 +18,7 @@ import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 from pyspark.sql.types import StructType
 
-from sluice.changes.diff import CHANGE
+from sluice.changes import CHANGE
 from sluice.declare.project import Project, load
 from sluice.declare.table import Table
 from sluice.delta.log.files import table_size
@@ -29,7 +29,7 @@ from sluice.delta.reading.spark_reads import create
 from sluice.delta.writing.commit import commit_arrow
 from sluice.engine.advance import Run, advance
 from sluice.engine.batch_report import BatchReport
-from sluice.engine.planning.nodes import nodes_of
+from sluice.engine.plan import nodes_of
 from sluice.files.reading import OP, POSITION
 from sluice.language.names import ID, INTERVAL
 from sluice.limits import Limits

@@ -12,7 +12,7 @@ from google.protobuf.descriptor_pb2 import (
 )
 from google.protobuf.message_factory import GetMessageClass
 
-from sluice.sources.kafka.formats.schemas import pool_of
+from sluice.sources.kafka.schemas import pool_of
 
 SCALARS = {name.removeprefix("TYPE_").lower(): n for name, n in FieldDescriptorProto.Type.items()}
 

@@ -19,14 +19,11 @@ from typing import Any
 from airflow.sdk import DAG, BaseOperator, TriggerRule
 from airflow.timetables.trigger import CronTriggerTimetable
 
-from sluice.airflow.alerts import alert_of_failure
-from sluice.airflow.blueprint import Blueprint, Policy, Site, Task, TaskKind, site
+from sluice.airflow.blueprint import Blueprint, Policy, Site, Task, TaskKind, project, site
 from sluice.airflow.connections import export_lake
 from sluice.airflow.exceptions import AirflowException, AirflowFailException, AirflowSkipException
-from sluice.airflow.jobs import refusing
-from sluice.airflow.projects import project
-from sluice.airflow.request import form, is_preview
-from sluice.airflow.scheduling import Grid, address, asset, deadline, whenever
+from sluice.airflow.jobs import form, is_preview, refusing
+from sluice.airflow.scheduling import Grid, address, alert_of_failure, asset, deadline, whenever
 from sluice.airflow.tasks import ConnectedJob, ScriptJob, SeparateJob
 
 FAILED = frozenset({"failed", "upstream_failed"})

@@ -12,7 +12,7 @@ from importlib import import_module
 
 from airflow.executors.local_executor import LocalExecutor
 
-from sluice.airflow.projects import airflows_config, base
+from sluice.airflow.blueprint import airflows_config, base
 from sluice.errors import SluiceError
 
 TASK = (

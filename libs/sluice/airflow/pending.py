@@ -21,8 +21,8 @@ from sluice.delta.log.opened import exists
 from sluice.delta.log.position import head
 from sluice.delta.places.lake_layout import layout
 from sluice.errors import SluiceError
+from sluice.read.commits import back_from
 from sluice.read.pending import news_of, nothing_new, pending
-from sluice.read.stored.commits import back_from
 
 VERSIONS = "versions"  # the XCom that passes them on
 LOADING = (TaskKind.INGEST, TaskKind.LOAD)

@@ -23,7 +23,7 @@ class PageApp:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Pass the request on."""
-        from sluice.airflow.page.app import app
+        from sluice.airflow.page_app import app
 
         await app(scope, receive, send)
 

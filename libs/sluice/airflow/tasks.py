@@ -34,7 +34,7 @@ from uuid import NAMESPACE_URL, uuid5
 
 from airflow.sdk import BaseOperator
 
-from sluice.airflow.blueprint import Task, TaskKind
+from sluice.airflow.blueprint import Task, TaskKind, project
 from sluice.airflow.connections import export, export_lake
 from sluice.airflow.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 from sluice.airflow.jobs import (
@@ -43,14 +43,14 @@ from sluice.airflow.jobs import (
     JobOutcome,
     PipelineRun,
     ReportFields,
+    TaskContext,
     check,
     foreseen,
     job,
     refusing,
+    requested_run,
     sentence,
 )
-from sluice.airflow.projects import project
-from sluice.airflow.request import TaskContext, requested_run
 from sluice.airflow.scheduling import asset, event_fields
 from sluice.delta.places.failpoint import passing
 from sluice.errors import ExitCode

@@ -19,14 +19,14 @@ from sluice.cli.runs import do, name_run
 from sluice.declare.environment_folders import of_base
 from sluice.declare.project import Project, load
 from sluice.declare.table import Table
-from sluice.delta.places import environments
+from sluice.delta.places import overlay
 from sluice.delta.places.lake_layout import layout
 from sluice.errors import Differs, UsageError
 from sluice.language.names import declared_id
 from sluice.language.wall_clock import Duration
-from sluice.operate.definitions.rebuild import Computed, bring, to_bring
 from sluice.operate.promotion import DIFFERS, Agreement, Beside
-from sluice.report.preview_page import Heading
+from sluice.operate.rebuild import Computed, bring, to_bring
+from sluice.report.publish import Heading
 from sluice.spark.session import with_spark
 from sluice.terminal.options import config_option, format_option
 from sluice.terminal.output import Format, pluralize, print_table, show_time, write_rows
@@ -76,7 +76,7 @@ def env() -> None:
 def create(name: str, expires: datetime, config: str) -> None:
     """Make the environment NAME, with all tables of the lake as they are now."""
     project = _base(config)
-    made = environments.create(layout(project), name, _now(), expires)
+    made = overlay.create(layout(project), name, _now(), expires)
     shared = pluralize(len({*map(declared_id, made.tables)}), "table")
     click.echo(f"environment {name}: {shared}, expires {show_time(made.expires)}")
     if differ := to_bring(project.within(name)):
@@ -90,7 +90,7 @@ def create(name: str, expires: datetime, config: str) -> None:
 def list_(format_: Format, config: str) -> None:
     """Show every environment: its times, its own tables, and those that moved on in the lake."""
     project = _base(config)
-    found = [_summarize(project, one) for one in environments.list_environments(layout(project))]
+    found = [_summarize(project, one) for one in overlay.list_environments(layout(project))]
     if found or format_ is not Format.TABLE:
         write_rows(
             [asdict(one) for one in found], [f.name for f in fields(EnvironmentSummary)], format_
@@ -105,7 +105,7 @@ def list_(format_: Format, config: str) -> None:
 @config_option
 def keep(name: str, expires: datetime, config: str) -> None:
     """Change the time at which the environment NAME expires."""
-    environments.keep(layout(_base(config)), name, expires)
+    overlay.keep(layout(_base(config)), name, expires)
     click.echo(f"environment {name} expires {show_time(expires)}")
 
 
@@ -177,7 +177,7 @@ def promote(name: str, preview: PreviewOptions | None, format_: Format, config: 
 @config_option
 def drop(name: str, config: str) -> None:
     """Remove the environment NAME at once. The lake stays as it is."""
-    environments.drop(layout(_base(config)), name)
+    overlay.drop(layout(_base(config)), name)
     click.echo(f"dropped environment {name}")
 
 
@@ -197,7 +197,7 @@ def _moment(length: str) -> datetime:
         raise UsageError(f"--expires: {error}") from None
 
 
-def _summarize(project: Project, one: environments.Environment) -> EnvironmentSummary:
+def _summarize(project: Project, one: overlay.Environment) -> EnvironmentSummary:
     beside = Beside.of(project, one.name)
     visible = [name for name in one.tables if declared_id(name) == name]
     moved = [name for name in visible if beside.moved_on(name)]

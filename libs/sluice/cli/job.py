@@ -28,11 +28,11 @@ from sluice.engine.advance import Run
 from sluice.engine.batch_report import BatchReport
 from sluice.errors import Differs, ExitCode, SluiceError
 from sluice.language.interval import Interval
-from sluice.operate.definitions.rebuild import rebuild
 from sluice.operate.maintain import Swept, Upkeep
 from sluice.operate.maintain import maintain as maintain_tables
 from sluice.operate.maintain import sweep as sweep_table
 from sluice.operate.preview import Previewed, previewing
+from sluice.operate.rebuild import rebuild
 from sluice.operate.run import Failures, bring_up, deliver, refusing, requested_intervals
 from sluice.operate.verify import Verification
 from sluice.operate.verify import verify as verify_table

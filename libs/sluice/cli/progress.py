@@ -25,8 +25,8 @@ from sluice.operate.preview import Preview, previewing
 from sluice.terminal.output import Format, print_table, write_json, write_rows
 
 if TYPE_CHECKING:
-    from sluice.read.samples import Sample
-    from sluice.report.preview_page import Heading
+    from sluice.read.changelog import Sample
+    from sluice.report.publish import Heading
 
 COLUMNS = (
     *("table", "batches", "in", "inserted", "updated", "deleted"),
@@ -250,7 +250,7 @@ def project_of(
 def _show(
     preview: Preview, asked: PreviewOptions, format_: Format, reports: Iterable[BatchReport]
 ) -> None:
-    from sluice.report.preview_page import Heading
+    from sluice.report.publish import Heading
 
     done = list(reports)
     heading = Heading("Preview", preview.real, "Nothing of this was committed.", COUNTS)
@@ -270,7 +270,7 @@ def show_changes(
 ) -> None:
     """Show the differences in each table, with samples, and write the page if requested."""
     if html:
-        from sluice.report.preview_page import write_preview
+        from sluice.report.publish import write_preview
 
         write_preview(html, heading, results, datetime.now(UTC))
     if format_ is Format.JSON:

@@ -70,7 +70,7 @@ def get(
 
     Give all values in the key's order, or all by --key.
     """
-    from sluice.read.conditions.values import check_columns
+    from sluice.read.values import check_columns
 
     opened = lake.table(table, version=version)
     check_columns(table, columns, opened.schema.names)
@@ -133,7 +133,7 @@ def changes(
 ) -> None:
     """Show what changed in TABLE, version by version."""
     from sluice.read.changelog import Changelog
-    from sluice.read.conditions.values import check_columns
+    from sluice.read.values import check_columns
 
     changelog = Changelog.open(lake, table, to_version)
     if as_ == "rows":

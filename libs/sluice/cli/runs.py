@@ -3,15 +3,15 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
+from functools import partial, wraps
 from typing import Any
 from uuid import uuid4
 
 import click
 
 from sluice.cli.progress import PreviewOptions, Show, Steps, preview_option, project_of, summary
-from sluice.cli.refresh import Refresh, refresh_options
 from sluice.declare.project import Pipeline, Project
 from sluice.declare.project import load as load_project
 from sluice.declare.registry import kinds
@@ -22,10 +22,10 @@ from sluice.engine.batch_report import BatchReport
 from sluice.errors import UsageError
 from sluice.language.interval import Interval, parse_time
 from sluice.language.names import listing, unknown
-from sluice.operate.definitions.rebuild import rebuild
 from sluice.operate.delivering import replay as replay_intervals
 from sluice.operate.delivering import to_replay
 from sluice.operate.preview import downstream
+from sluice.operate.rebuild import rebuild
 from sluice.operate.run import (
     Failures,
     News,
@@ -53,6 +53,15 @@ from sluice.terminal.options import (
 )
 from sluice.terminal.output import Format, pluralize
 from sluice.terminal.program import is_program, stopping
+
+
+@dataclass(frozen=True)
+class Refresh:
+    """Names of tables to bring up to date, and of those to compute again; or all views again."""
+
+    names: list[str]
+    full: list[str]
+    is_all: bool
 
 
 def refresh_tables(
@@ -108,6 +117,43 @@ def _named(name: str, graph: Graph, pipeline: str) -> Table:
     return table
 
 
+def _split(_context: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> list[str]:
+    return [name.strip() for text in given for name in text.split(",") if name.strip()]
+
+
+def refresh_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `--refresh`, `--full-refresh` and `--full-refresh-all` to the command of a whole run."""
+
+    @click.option(
+        "--refresh",
+        multiple=True,
+        callback=_split,
+        metavar="TABLES",
+        help="Bring only these tables up to date (comma-separated).",
+    )
+    @click.option(
+        "--full-refresh",
+        multiple=True,
+        callback=_split,
+        metavar="TABLES",
+        help="Compute only these tables again (comma-separated).",
+    )
+    @click.option("--full-refresh-all", is_flag=True, help="Compute every view again.")
+    @wraps(command)
+    def choosing(
+        refresh: list[str], full_refresh: list[str], full_refresh_all: bool, **others: Any
+    ) -> Any:
+        if not (refresh or full_refresh or full_refresh_all):
+            return command(**others)
+        if full_refresh_all and (refresh or full_refresh):
+            raise UsageError("--full-refresh-all names no tables: leave out the others")
+        if any([others.pop("start"), others.pop("end"), others.pop("changed")]):
+            raise UsageError("intervals go with a whole run: leave --refresh out")
+        return refresh_tables(Refresh(refresh, full_refresh, full_refresh_all), **others)
+
+    return choosing
+
+
 @click.command()
 @click.argument("pipeline", required=False)
 @start_option
@@ -116,7 +162,7 @@ def _named(name: str, graph: Graph, pipeline: str) -> Table:
 @empty_option
 @preview_option
 @format_option
-@refresh_options(refresh_tables)
+@refresh_options
 @config_option
 def run(
     pipeline: str | None,

@@ -9,10 +9,9 @@ from typing import Any, get_args
 import click
 
 from sluice.declare.project import load
-from sluice.delta.places.inventory import REPAIR, leftovers, undeclared_tables
+from sluice.delta.places.lake_layout import REPAIR, leftovers, undeclared_tables
 from sluice.language.interval import Interval, newest, parse_time
-from sluice.read.cost import By, costs
-from sluice.read.status import TableStatus
+from sluice.read.status import By, TableStatus, costs
 from sluice.read.status import status as statuses
 from sluice.report.health import Health, health, status_records
 from sluice.terminal.options import config_option, format_option

@@ -10,13 +10,13 @@ import click
 from sluice.declare.project import Project, load
 from sluice.declare.table import Table, UnknownTable
 from sluice.errors import ExitCode, UsageError
-from sluice.operate.definitions.tables import REBUILD, Dropped, Renamed, found
-from sluice.operate.definitions.tables import drop as drop_table
-from sluice.operate.definitions.tables import rename as rename_table
-from sluice.operate.erasure.forget import Receipt, sources_with
-from sluice.operate.erasure.forget import forget as forget_subjects
-from sluice.operate.erasure.forgetting import Done
-from sluice.operate.erasure.subject import Asked
+from sluice.operate.forget import Receipt, sources_with
+from sluice.operate.forget import forget as forget_subjects
+from sluice.operate.forgetting import Done
+from sluice.operate.subjects import Asked
+from sluice.operate.tables import REBUILD, Dropped, Renamed, found
+from sluice.operate.tables import drop as drop_table
+from sluice.operate.tables import rename as rename_table
 from sluice.spark.session import with_spark
 from sluice.terminal.options import config_option, format_option
 from sluice.terminal.output import Format, pluralize, print_table, to_json, write_json, write_rows

@@ -15,25 +15,38 @@ from sluice.delta.log.continuity import meanings
 from sluice.delta.log.opened import exists
 from sluice.delta.places.lake_layout import layout
 from sluice.engine.batch_report import BatchReport
-from sluice.engine.planning.next_batch import NextBatch
-from sluice.engine.planning.nodes import nodes_of
+from sluice.engine.next_batch import NextBatch
+from sluice.engine.plan import nodes_of
 from sluice.errors import ExitCode, SluiceError, UsageError
-from sluice.operate.cluster import Requirement, examine_cluster
-from sluice.operate.definitions.against import Compared, compare, differing, other_project
-from sluice.operate.definitions.rebuild import (
+from sluice.operate.delivering import resume
+from sluice.operate.doctor import (
+    Finding,
+    Requirement,
+    examine,
+    examine_cluster,
+    strangers,
+    untested_versions,
+)
+from sluice.operate.explain import (
+    Compared,
+    Part,
+    compare,
+    differing,
+    explain_all,
+    other_project,
+    parts_of_query,
+)
+from sluice.operate.maintain import Swept, Upkeep
+from sluice.operate.maintain import maintain as maintain_tables
+from sluice.operate.maintain import sweep as sweep_table
+from sluice.operate.rebuild import (
     bring,
     check_asked,
     redefined_parts,
     to_bring,
     to_rebuild,
 )
-from sluice.operate.definitions.rebuild import rebuild as rebuild_table
-from sluice.operate.delivering import resume
-from sluice.operate.doctor import Finding, examine, strangers, untested_versions
-from sluice.operate.explain import Part, explain_all, parts_of_query
-from sluice.operate.maintain import Swept, Upkeep
-from sluice.operate.maintain import maintain as maintain_tables
-from sluice.operate.maintain import sweep as sweep_table
+from sluice.operate.rebuild import rebuild as rebuild_table
 from sluice.operate.run import raise_all, refusing
 from sluice.operate.verify import Verification
 from sluice.operate.verify import verify as verify_table

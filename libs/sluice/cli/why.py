@@ -9,7 +9,7 @@ import click
 
 from sluice.errors import ExitCode, UsageError
 from sluice.language.names import STATE, internal
-from sluice.operate.lineage.records import (
+from sluice.operate.why import (
     COMMITS,
     change_record,
     commit_record,
@@ -17,10 +17,9 @@ from sluice.operate.lineage.records import (
     row_record,
 )
 from sluice.read.changelog import Changelog
-from sluice.read.conditions.key_order import KeyRange
+from sluice.read.key_order import KeyRange
 from sluice.read.lake import Lake
-from sluice.read.naming import Given, naming_options, row_of
-from sluice.read.origin import ReflectedVersions, origin
+from sluice.read.naming import Given, ReflectedVersions, naming_options, origin, row_of
 from sluice.terminal.options import (
     F,
     column_value,
@@ -41,8 +40,8 @@ from sluice.terminal.output import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from sluice.operate.lineage.why import ContributingRows, Delivered
-    from sluice.operate.lineage.why_not import WhyNot
+    from sluice.operate.why import ContributingRows, Delivered
+    from sluice.operate.why_not import WhyNot
 
 SHOWN = 5  # rows of each table
 DELIVERED = ("source", "from", "to", "rows", "version", "run", "at", "files")
@@ -132,7 +131,7 @@ def why(
 
 
 def _sources(changelog: Changelog, row: KeyRange) -> "list[ContributingRows]":
-    from sluice.operate.lineage.why import sources_of
+    from sluice.operate.why import sources_of
 
     return sources_of(changelog, row)
 
@@ -193,7 +192,7 @@ def why_not(
 
     With --partition alone, rows are given by any columns. Exit 1 if the row is there.
     """
-    from sluice.operate.lineage.why_not import reasons_of
+    from sluice.operate.why_not import reasons_of
 
     found = reasons_of(Changelog.open(lake, table, version), given)
     if found is None:

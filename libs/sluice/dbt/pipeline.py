@@ -13,17 +13,26 @@ from os.path import relpath
 from pathlib import Path
 from typing import Any
 
-from sluice.dbt.artifacts import DataTest, DbtNode, DbtProject
-from sluice.dbt.names import Relations, clean, column_names, free, free_names, type_in_spark
+from sluice.dbt.artifacts import (
+    DataTest,
+    DbtNode,
+    DbtProject,
+    Relations,
+    clean,
+    column_names,
+    free,
+    free_names,
+    type_in_spark,
+)
 from sluice.dbt.queries import translate, translated_condition
 from sluice.declare.building import DeclarationFile, build, query_view, read_tables, resolved_alone
 from sluice.declare.document import VARIABLE, Document
-from sluice.declare.expectation import Expectation
 from sluice.declare.mistakes import Mistakes
 from sluice.declare.resolution import Review
 from sluice.declare.table import Graph, Table
+from sluice.declare.table_spec import Expectation
 from sluice.errors import ConfigError
-from sluice.language.typed.types import GAP
+from sluice.language.types import GAP
 from sluice.terminal.output import pluralize
 
 

@@ -11,11 +11,11 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any, cast
 
-from sluice.declare.allowed import find_misplaced
 from sluice.declare.document import BrokenDocument, Document, Where, read_document
 from sluice.declare.mistakes import Draft, Mistakes
 from sluice.declare.registry import kind, kinds
 from sluice.declare.resolution import Review, TableMistakes, check_expectations
+from sluice.declare.settings import find_misplaced
 from sluice.declare.table import Graph, Table
 from sluice.declare.table_spec import SECTIONS, Reference, Section, TableSpec
 from sluice.errors import ConfigError

@@ -18,14 +18,13 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from pydantic import Field, WithJsonSchema, field_validator, model_validator
 
-from sluice.declare.expectation import Expectation
 from sluice.declare.settings import Options, as_option
-from sluice.declare.table_spec import TableSpec
+from sluice.declare.table_spec import Expectation, TableSpec
 from sluice.language.interval import zone
 from sluice.language.model import Model
 from sluice.language.names import Name, check_name
 from sluice.language.paths import check_path
-from sluice.language.typed.types import read_columns
+from sluice.language.types import read_columns
 
 REASON = "_sluice_reason"  # why the row can't be used; null if it can
 RAW = "_sluice_raw"  # text that it was read from

@@ -15,7 +15,7 @@ from sluice.errors import ConfigError
 from sluice.language.model import DRAFT, Mistaken, Model
 from sluice.language.names import unknown
 from sluice.language.syntax import shorten
-from sluice.language.typed.types import listed_once
+from sluice.language.types import listed_once
 
 WANTED = {
     "tuple": "a list",

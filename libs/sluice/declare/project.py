@@ -12,7 +12,6 @@ from typing import Annotated, Any, ClassVar
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
 from sluice.cache import cache_folder
-from sluice.declare.allowed import check_module
 from sluice.declare.building import (
     Declaration,
     DeclarationFile,
@@ -27,7 +26,7 @@ from sluice.declare.environment_folders import VARIABLE, existing
 from sluice.declare.mistakes import Mistakes
 from sluice.declare.project_cache import Noting, keep, kept_in, recall
 from sluice.declare.resolution import Review
-from sluice.declare.settings import AirflowSettings, QualitySettings, SparkSettings
+from sluice.declare.settings import AirflowSettings, QualitySettings, SparkSettings, check_module
 from sluice.declare.spark_specs import SparkProject, is_spec, left_out_of, read_spec
 from sluice.declare.stores import S3, explain_misplaced, faults, out_of_reach, scheme_of, store_of
 from sluice.declare.table import Graph, Table

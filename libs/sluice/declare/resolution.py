@@ -5,14 +5,14 @@ from dataclasses import dataclass, field
 
 from sluice.declare.declared import Declared
 from sluice.declare.document import Document, Where
-from sluice.declare.expectation import Expectation
 from sluice.declare.mistakes import Mistakes
 from sluice.declare.table import Table
+from sluice.declare.table_spec import Expectation
 from sluice.language.expression import Aggregate, Expression, SortKey
+from sluice.language.inference import ColumnTypes, infer, is_interval
 from sluice.language.names import RESERVED_PREFIX, UnknownName, unknown
-from sluice.language.typed.inference import ColumnTypes, infer, is_interval
-from sluice.language.typed.rules import aggregate_problem, problems
-from sluice.language.typed.types import (
+from sluice.language.type_rules import aggregate_problem, problems
+from sluice.language.types import (
     EVENT_TIMES,
     UNORDERED,
     base_name,

@@ -1,10 +1,19 @@
-"""Settings that change how work is done, never what a table means."""
+"""Settings that change how work is done, never what a table means; and what they must not hold.
 
+Editors of YAML name tables, columns and settings. Code comes from those who install Python modules
+and set up Spark; a configuration can only pick from it. Secrets come from the environment, which is
+not controlled by the files' authors; it may also name code.
+"""
+
+import re
+import sys
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal
+from urllib.parse import unquote
 
 from pydantic import Field, WithJsonSchema, field_validator
 
-from sluice.declare.allowed import check_setting
+from sluice.declare.document import Document, Where
 from sluice.language.interval import Duration
 from sluice.language.model import Model
 
@@ -14,7 +23,6 @@ Options = Annotated[
         {"type": "object", "additionalProperties": {"type": ["string", "number", "boolean"]}}
     ),
 ]
-
 Driver = Literal["postgresql", "s3"]
 # Settings of Spark SQL that affect how it computes, not the result.
 _OF_PACE = ("shuffle.", "adaptive.", "codegen.", "files.", "autoBroadcast", "ui.", "warehouse.")
@@ -96,3 +104,96 @@ def as_option(value: Any) -> Any:
     if isinstance(value, bool):
         return str(value).lower()
     return str(value) if isinstance(value, int | float) else value
+
+
+_LOADS = (
+    r"(?!spark\.).*",  # the JVM's own, as spark-submit takes them
+    r"spark\.(jars|files|archives|plugins|serializer|extraListeners|submit|metrics)\b.*",
+    r"spark\.(pyspark|python|r|executorEnv|yarn\.appMasterEnv|kubernetes\.driverEnv)\..*",
+    r"spark\.(driver|executor|yarn\.am)\.(extra|default|userClassPath).*",
+    r"spark\.kubernetes\..*podTemplate.*",
+    r"spark\.yarn\.(jars|archive|dist)\b.*",
+    r"spark\.sql\.(extensions|catalog|hive|queryExecutionListeners|cache\.serializer)\b.*",
+    r"spark\..*([iI]mpl|[cC]lass(es)?|[pP]rovider|[fF]actory|[lL]isteners|[sS]cript|[cC]odecs)",
+)
+_LOADING = re.compile("|".join(_LOADS))
+_CLASS = re.compile(r"([a-z_]\w*\.)+[A-Z]\w*[a-z]\w*")
+_OPTIONS = (
+    r"impl$|class|provider|factory|listener|script|codec|reporter|interceptor|serializ|driver"
+    r"|callback|handler|plugin|verifier|transform|extension|init(ialization)?(sql|statement)?$"
+)
+_OF_OPTION = re.compile(_OPTIONS, re.IGNORECASE)
+_SERVER = re.compile(r"jdbc:[a-z0-9]+(:[a-z0-9]+)*(://|:@)", re.IGNORECASE)
+_PARAMETER = re.compile(r"([\w.]+)\s*=\s*([^?;&,()]*)")
+# Options whose text is for a server: SQL, and names of its objects, which may look like a class.
+OF_SERVER = frozenset(
+    {
+        *("dbtable", "query", "preparequery", "customschema", "sessioninitstatement"),
+        *("subscribe", "subscribepattern", "kafka.group.id", "groupidprefix"),
+    }
+)
+
+
+def check_setting(name: str, value: str = "") -> None:
+    """Raise ValueError for a Spark setting that loads code or runs a program."""
+    if _LOADING.fullmatch(name) or _names_a_class(value):
+        raise ValueError(
+            f"{name} may load code, so it can't be set in YAML; set it where Spark is set up: in "
+            "spark-defaults.conf of SPARK_CONF_DIR"
+        )
+
+
+def check_option(name: str, value: str) -> None:
+    """Raise ValueError for a reader's option that names code, or a database in this process.
+
+    Readers pass on all options: to Hadoop, to Kafka's client, to a database's driver.
+    """
+    known = name.lower()
+    if known == "url":
+        _check_url(value)
+    elif known in OF_SERVER:
+        return
+    elif _OF_OPTION.search(known):
+        raise ValueError(f"`{name}` may load code, so it can't be set in YAML")
+    elif _names_a_class(value):
+        raise ValueError(f"`{name}` names a class of Java: that may load code")
+
+
+def _check_url(url: str) -> None:
+    if url and not _SERVER.match(url):
+        raise ValueError("`url` must name a database's server: jdbc:postgresql://host/database")
+    for name, value in _PARAMETER.findall(unquote(url)):
+        if _OF_OPTION.search(name) or _names_a_class(value):
+            raise ValueError(f"`{name}` in a `url` may load code, so it can't be set in YAML")
+
+
+def _names_a_class(value: str) -> bool:
+    return any(_CLASS.fullmatch(part.strip()) for part in value.split(","))
+
+
+def check_module(name: str) -> None:
+    """Raise ValueError for a module that is not a user's own."""
+    if not all(part.isidentifier() for part in name.split(".")):
+        raise ValueError(f"{name!r} is not the name of a module; write e.g. shop.aggregates")
+    if name.partition(".")[0] in {*sys.stdlib_module_names, "sluice"}:
+        raise ValueError(f"{name} was not made for Sluice: write a module of your own")
+
+
+SECRET = re.compile(
+    r"password|secret|token|credential|jaas|(access|account|api)[._]?key", re.IGNORECASE
+)
+IN_URL = re.compile(r"[?&;](user|password)=[^?&;]|//[^/@\s]*:[^/@\s]+@", re.IGNORECASE)
+
+
+def find_misplaced(data: Any, document: Document, where: Where) -> Iterator[tuple[Where, str]]:
+    """Yield a table's options that hold a secret or may load code, with the mistake."""
+    options = data.get("options") if isinstance(data, dict) else None
+    for name, value in options.items() if isinstance(options, dict) else ():
+        at = (*where, "options", name)
+        own = document.own(at, value if isinstance(value, str) else "")
+        if (SECRET.search(name) and (own or not isinstance(value, str))) or IN_URL.search(own):
+            yield (at, f"`{name}` holds a secret, which must not be in a file: write ${{VARIABLE}}")
+        try:
+            check_option(name, own)
+        except ValueError as error:
+            yield at, str(error)

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from pydantic import InstanceOf
 from pydantic.json_schema import SkipJsonSchema
 
-from sluice.declare.expectation import Expectation
-from sluice.declare.table_spec import START, Section, TableSpec
+from sluice.declare.table_spec import START, Expectation, Section, TableSpec
 from sluice.errors import ConfigError, UsageError
 from sluice.language.names import (
     CARRIED,

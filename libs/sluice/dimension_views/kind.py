@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sluice.declare.column_lineage import MadeFrom, Seen
 from sluice.declare.document import Where
-from sluice.declare.kind import Kind
+from sluice.declare.registry import Kind
 from sluice.declare.resolution import (
     Scope,
     TableMistakes,
@@ -23,8 +23,8 @@ from sluice.language.names import UnknownName
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from sluice.read.keyed import KeyValues
     from sluice.read.lake import Lake
-    from sluice.read.ordered.keyed import KeyValues
 
 
 class DimensionViewKind(Kind):

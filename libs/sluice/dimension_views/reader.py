@@ -23,14 +23,13 @@ from sluice.errors import UsageError
 from sluice.language.expression import Expression
 from sluice.language.names import Row
 from sluice.language.syntax import SparkSQL
-from sluice.read.conditions import where as predicates
-from sluice.read.conditions.key_order import Cursors, KeyColumns, KeyOrder, KeyRange, behind
-from sluice.read.conditions.values import check_columns
+from sluice.read import where as predicates
+from sluice.read.key_order import Cursors, KeyColumns, KeyOrder, KeyRange, behind
+from sluice.read.keyed import KeyValues, Rows, check_limit
 from sluice.read.lake import Lake, build_command
-from sluice.read.ordered.keyed import KeyValues
-from sluice.read.ordered.rows import Rows, check_limit
-from sluice.read.stored.scan import Touched
-from sluice.read.stored.snapshot import open_delta, refuse_unreadable
+from sluice.read.scan import Touched
+from sluice.read.snapshot import open_delta, refuse_unreadable
+from sluice.read.values import check_columns
 
 SAME = (
     *(exp.Column, exp.Identifier, exp.Literal, exp.Boolean, exp.Null, exp.Paren, exp.Neg),

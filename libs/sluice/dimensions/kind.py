@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from sluice.declare.kind import Kind
+from sluice.declare.registry import Kind
 from sluice.dimensions.spec import Dimension, resolve
 
 if TYPE_CHECKING:
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from sluice.declare.project import Project
     from sluice.declare.resolution import TableMistakes
     from sluice.declare.table import Table
-    from sluice.delta.notes.intervals import Note
+    from sluice.delta.intervals import Note
     from sluice.engine.advance import Run
     from sluice.engine.batch_report import BatchReport
-    from sluice.engine.planning.next_batch import NextBatch
+    from sluice.engine.next_batch import NextBatch
     from sluice.language.interval import Interval
+    from sluice.read.keyed import KeyValues
     from sluice.read.lake import Lake
-    from sluice.read.ordered.keyed import KeyValues
     from sluice.spark.session import Spark
 
 
@@ -87,7 +87,7 @@ class DimensionKind(Kind):
     def rebuild(
         self, spark: Spark, project: Project, table: Table, run: Run, as_landed: bool
     ) -> tuple[BatchReport, bool] | None:
-        from sluice.dimensions.rebuild import rebuild
+        from sluice.dimensions.load import rebuild
 
         return rebuild(spark, project, table, run)
 

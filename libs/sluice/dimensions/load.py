@@ -1,5 +1,7 @@
 """Load of a dimension: its current source is compared with the table, the difference committed.
 
+A rebuild is a new full load that replaces the current table.
+
 The load is one commit, so nothing is ever joined to half of it. If nothing differs, nothing is
 committed and the delivery is only noted.
 
@@ -7,6 +9,9 @@ Each file of a log of changes is read once. `<dimension>__state` has the last ro
 deletes among them, and the file that it is from. Rows of new files are merged with the state's rows
 of their keys, in the order that reading all files at once would give. Only these keys can change in
 the dimension's own table.
+
+A source no longer has the earlier versions of a history. They are converted to the current columns,
+or the rebuild is refused.
 """
 
 import os
@@ -19,15 +24,15 @@ from urllib.parse import unquote
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from sluice.changes.diff import diff, insertions
+from sluice.changes import diff, insertions
 from sluice.declare.connections import VARIABLE, read_connection
 from sluice.declare.meaning import definition, meaning
 from sluice.declare.project import Project
 from sluice.declare.table import Table
+from sluice.delta import intervals
 from sluice.delta.log.continuity import check_definition, is_of_another, replaceable
 from sluice.delta.log.files import FeedSize, table_size
 from sluice.delta.log.position import REBUILD, Head, Pin, Pins, Position, head, head_as_found
-from sluice.delta.notes import intervals
 from sluice.delta.reading import landing
 from sluice.delta.reading.spark_reads import snapshot
 from sluice.delta.writing.own_commits import Committed
@@ -43,24 +48,23 @@ from sluice.dimensions.rows import (
 from sluice.dimensions.source import WHOLE, LandedDimension, PendingFiles, choose_files, find
 from sluice.dimensions.spec import Dimension
 from sluice.engine.advance import Run
+from sluice.engine.batch_plan import Context
 from sluice.engine.batch_report import BatchReport, Clock
-from sluice.engine.committing import Target, swap, write
-from sluice.engine.computing.rows import bounds_of
-from sluice.engine.context import Context
+from sluice.engine.committing import Swapped, Target, swap, write
 from sluice.engine.judging import JudgedBatch, Passed, gated, read_notes, withheld
-from sluice.engine.planning.next_batch import NextBatch, with_marking
-from sluice.engine.query.operator import names, within
+from sluice.engine.next_batch import NextBatch, with_marking
+from sluice.engine.operator import COLUMNS, CURRENT, names, within
 from sluice.engine.retries import naming_faults, with_retries
-from sluice.errors import DamagedFile, QualityStop, UsageError
+from sluice.engine.rows import bounds_of
+from sluice.errors import DamagedFile, HistoryLost, QualityStop, UsageError
 from sluice.files.here import with_faults
 from sluice.files.reading import OP, POSITION, Reading, is_of_files, look, operations, read_files
 from sluice.gate.gate import Gate
-from sluice.gate.outcomes.results import Verdict
+from sluice.gate.results import Verdict
 from sluice.interpreter.refusals import is_here, rehearse
 from sluice.language.names import FORGOTTEN, QUARANTINE, internal
 from sluice.limits import Limits
-from sluice.spark.rehearsing import engine_of, why
-from sluice.spark.session import Spark
+from sluice.spark.session import Spark, engine_of, reason_for_spark
 
 DATABASE = "postgresql://user:password@host:port/database"
 KINDS = {"postgres": "postgresql"}  # Airflow's names with another spelling in JDBC
@@ -383,6 +387,76 @@ def _plan_load(context: Context, project: Project, table: Table, what: str) -> N
     reason = what or "; ".join(wanted.warnings) or "files are new or changed"
     way = REBUILD if what else "load"
     engine = engine_of_load(context, found, wanted, None if what else before)
-    said = why(context.settings, engine, wanted.bytes)
+    said = reason_for_spark(context.settings, engine, wanted.bytes)
     reason, size = "; ".join([reason, *said]), wanted.bytes
     return NextBatch(table.id, way, reason, engine, bytes=size, files=len(wanted.files))
+
+
+def rebuild(spark: Spark, project: Project, table: Table, run: Run) -> tuple[BatchReport, bool]:
+    """Load a dimension whole; return the report, and whether the change ends the table's feed.
+
+    Raises HistoryLost if versions would be lost, UsageError if there are no files.
+    """
+    full = replace(run, full_refresh=True)
+    context, swapped = Context.of(project), list[Swapped]()
+
+    def put(
+        session: SparkSession,
+        loaded: Loaded,
+        target: Target,
+        position: Position,
+        clock: Clock,
+    ) -> Committed:
+        rows = table_rows(
+            session, table, loaded.rows, _history(session, context.limits, table, target)
+        )
+        mine, whole = replace(position, kind=REBUILD), replace(target, keeps_position=True)
+        swapped.append(swap(session, context, whole, rows, mine, clock))
+        return swapped[-1].done
+
+    def work() -> BatchReport:
+        with naming_faults(table.id):
+            found = find(project, table)
+            return load_as(spark, context, found, full, head_as_found(found.uri), put)
+
+    return with_retries(work), swapped[-1].ends_feed
+
+
+def _history(
+    session: SparkSession, limits: Limits, table: Table, target: Target
+) -> DataFrame | None:
+    """Return the versions that the table keeps, in the current types."""
+    if target.before is None:
+        return None
+    before, spec = target.before, table.spec
+    old = snapshot(session, target.uri, before.version, limits)
+    assert isinstance(spec, Dimension)
+    if CURRENT not in old.columns:
+        return None
+    if not spec.history:
+        if closed := old.where(~F.col(CURRENT)).count():
+            raise _lost(table, f"without a history, {closed} earlier versions have no place")
+        return None
+    if lacking := [c for c in spec.key if c not in old.columns]:
+        raise _lost(table, f"its versions have no {', '.join(lacking)}, which is in the key now")
+    kept = {name: type_ for name, type_ in table.columns.items() if name in old.columns}
+    _check_types(table, old, kept)
+    return old.select(*[F.col(f"`{c}`").cast(type_).alias(c) for c, type_ in kept.items()])
+
+
+def _check_types(table: Table, old: DataFrame, kept: dict[str, str]) -> None:
+    """Raise HistoryLost if a value of an earlier version does not fit the current type."""
+    for name, type_ in kept.items():
+        value = F.col(f"`{name}`")
+        if name in COLUMNS or old.schema[name].dataType.simpleString() == type_.lower():
+            continue
+        if bad := old.where(value.isNotNull() & value.try_cast(type_).isNull()).count():
+            raise _lost(table, f"{bad} versions have a {name} that is not a valid {type_}")
+
+
+def _lost(table: Table, why: str) -> HistoryLost:
+    return HistoryLost(
+        f"{table.id} can't be rebuilt from its source alone: {why}",
+        hint="revert the change; or declare the changed dimension under another name. "
+        "Nothing was changed",
+    )

@@ -12,14 +12,14 @@ from datetime import UTC, datetime, timedelta
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from sluice.changes.order import last_first
+from sluice.changes import last_first
 from sluice.declare.declared import FILE, REASON
 from sluice.declare.table import Table
 from sluice.dimensions.spec import Dimension
-from sluice.engine.query import operator
-from sluice.engine.query.operator import CURRENT, FROM, TO, names
+from sluice.engine import operator
+from sluice.engine.operator import CURRENT, FROM, TO, names
 from sluice.files.reading import OP, POSITION, Reading, operations, place_rows, unknown_word
-from sluice.gate.rules.row_rules import EVERY_ROW
+from sluice.gate.row_rules import EVERY_ROW
 from sluice.language.wall_clock import EPOCH
 
 ORIGIN = "_sluice_origin"  # the file of a log's row

@@ -17,8 +17,8 @@ from sluice.declare.declared import FILES
 from sluice.declare.meaning import definition
 from sluice.declare.project import Project
 from sluice.declare.table import Table
+from sluice.delta import intervals
 from sluice.delta.log.position import Head, head, head_as_found
-from sluice.delta.notes import intervals
 from sluice.delta.places.folders import LandedFile
 from sluice.delta.places.lake_layout import layout
 from sluice.delta.reading import landing

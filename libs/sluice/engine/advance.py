@@ -19,18 +19,23 @@ from sluice.declare.table import Table
 from sluice.delta.log.position import REBUILD, Position
 from sluice.delta.places.failpoint import passing
 from sluice.delta.writing.own_commits import Committed
+from sluice.engine.batch import Batch, horizon_of
+from sluice.engine.batch_plan import (
+    BatchPlan,
+    BatchResult,
+    Carried,
+    Context,
+    Strategy,
+    settle,
+)
 from sluice.engine.batch_report import BatchReport, Clock
 from sluice.engine.committing import Target, tidy, write
-from sluice.engine.computing.batch import Batch, horizon_of
-from sluice.engine.computing.batch_plan import BatchPlan, BatchResult, Carried, Strategy, settle
-from sluice.engine.context import Context
 from sluice.engine.judging import JudgedBatch, checked
-from sluice.engine.planning.next_batch import touched_if_in_doubt, why_not_here
-from sluice.engine.planning.nodes import Node, nodes_of
-from sluice.engine.planning.plan import plan_batch, whole_size
-from sluice.engine.query.data_faults import naming_data_faults
-from sluice.engine.query.operator import Operator
-from sluice.engine.query.windows import Horizon
+from sluice.engine.next_batch import touched_if_in_doubt, why_not_here
+from sluice.engine.operator import Operator
+from sluice.engine.plan import Node, nodes_of, plan_batch, whole_size
+from sluice.engine.retries import naming_data_faults
+from sluice.engine.windows import Horizon
 from sluice.errors import LostRace
 from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.spark.session import Spark

@@ -25,8 +25,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from sluice.changes.diff import CHANGE, diff
-from sluice.changes.order import Direction
+from sluice.changes import CHANGE, Direction, diff
 from sluice.declare.stores import takes_spark
 from sluice.delta.log.files import FeedSize, table_size
 from sluice.delta.log.position import Head, Position, head_as_found
@@ -39,10 +38,9 @@ from sluice.delta.writing.commit import overwrite_arrow
 from sluice.delta.writing.filing import Slice, add_columns
 from sluice.delta.writing.merge import SparkCommit, changelog_counts
 from sluice.delta.writing.own_commits import Committed, count_changes
+from sluice.engine.batch_plan import BatchResult, ChangelogRows, Context, as_rows, settle
 from sluice.engine.batch_report import Clock
-from sluice.engine.computing.batch_plan import BatchResult, ChangelogRows, as_rows, settle
-from sluice.engine.context import Context
-from sluice.engine.query.operator import Maintained, is_unique
+from sluice.engine.operator import Maintained, is_unique
 from sluice.interpreter.refusals import UnsupportedLocally, drop_rows, is_here
 from sluice.language.names import ID, INTERVAL
 from sluice.limits import Limits

@@ -34,12 +34,12 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructType
 
-from sluice.changes.diff import CHANGE
+from sluice.changes import CHANGE
 from sluice.declare.declared import FILE, KEPT, RAW, REASON, UNDATED, Declared
 from sluice.declare.stores import takes_spark
 from sluice.declare.table import Table
-from sluice.delta.notes.intervals import IS_UNDATED, NO_INTERVAL
-from sluice.delta.notes.note_tables import (
+from sluice.delta.intervals import IS_UNDATED, NO_INTERVAL
+from sluice.delta.note_tables import (
     append_rows,
     count_rows,
     create_empty,
@@ -50,16 +50,14 @@ from sluice.delta.notes.note_tables import (
 from sluice.delta.places.failpoint import passing
 from sluice.delta.places.lake_layout import LakeLayout
 from sluice.delta.reading.spark_reads import replace_where
-from sluice.engine.computing.batch_plan import ChangelogRows, as_rows
-from sluice.engine.context import Context
-from sluice.engine.query.operator import Maintained
+from sluice.engine.batch_plan import ChangelogRows, Context, as_rows
+from sluice.engine.operator import Maintained
 from sluice.errors import QualityStop
-from sluice.gate.counting.counts import CONFLICT
-from sluice.gate.counting.tally import ACCEPTED, REASONS, visible, whole
-from sluice.gate.gate import Gate, accepted_rows
-from sluice.gate.outcomes import anomalies, history
-from sluice.gate.outcomes.results import Verdict
-from sluice.gate.rules.sql import as_json
+from sluice.gate import anomalies, history
+from sluice.gate.counts import CONFLICT
+from sluice.gate.gate import ACCEPTED, REASONS, Gate, accepted_rows, visible, whole
+from sluice.gate.results import Verdict
+from sluice.gate.sql import as_json
 from sluice.language.interval import Interval
 from sluice.language.names import INTERVAL, QUARANTINE
 

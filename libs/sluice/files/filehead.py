@@ -26,7 +26,7 @@ from sluice.delta.places.delta_rs import locate, store_fault
 from sluice.delta.places.folders import LandedFile, local_path
 from sluice.engine.retries import is_transient
 from sluice.errors import Retryable
-from sluice.files.parquet_types import stored_type
+from sluice.files.conversion import stored_type
 from sluice.spark.paths import CODECS, spark_path
 
 LONGEST = 600  # bytes that show a format

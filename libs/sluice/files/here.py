@@ -21,11 +21,10 @@ from sluice.declare.declared import CUT, FILE, Declared
 from sluice.delta.places.folders import LandedFile
 from sluice.delta.reading.local import hand, is_bare
 from sluice.delta.reading.spark_reads import check_handed
-from sluice.engine.query.operator import union
+from sluice.engine.operator import union
 from sluice.errors import DamagedFile, UsageError
-from sluice.files.conversion import BLOCK, ROW
+from sluice.files.conversion import BLOCK, NANOS, ROW, texts_of
 from sluice.files.filehead import FileHead, Unreadable, content, open_file
-from sluice.files.parquet_types import NANOS, texts_of
 from sluice.interpreter.refusals import UnsupportedLocally, is_here
 from sluice.interpreter.values.arrow_conversion import arrow_type
 from sluice.limits import Limits

@@ -20,13 +20,12 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructFi
 
 from sluice.declare import declared
 from sluice.declare.declared import FILE, RAW, Declared
-from sluice.files.conversion import BLOCK, NESTED, ROW, SHOWN, ddl
+from sluice.files.conversion import BLOCK, NESTED, ROW, SHOWN, ddl, texts_of
 from sluice.files.filehead import FileHead
 from sluice.files.here import PLACE, as_texts, content_of, frame
-from sluice.files.parquet_types import texts_of
 from sluice.files.spelled import Texts, of_texts
-from sluice.gate.rules.sql import field_name, text
-from sluice.gate.rules.sql import name as quoted
+from sluice.gate.sql import field_name, text
+from sluice.gate.sql import name as quoted
 from sluice.interpreter.refusals import UnsupportedLocally
 
 LINE = "value"

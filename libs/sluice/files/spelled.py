@@ -1,7 +1,20 @@
-"""SQL for texts as values of the declared types, by the rules of `language.typed.spellings`.
+"""Spellings accepted for each type in any text, and the SQL that reads values in them.
 
 Every expression is null if its text is not accepted. So if a text is given but its value is null,
 the row gets a reason and goes to quarantine.
+
+A text is accepted if it matches its type's patterns, ignoring surrounding spaces and tabs, and its
+value is within the type's bounds. Patterns mean the same in Java, RE2 and Python: no look-around,
+no back-references, ASCII classes alone. Every reader of texts uses them:
+
+- A number with an exponent is written out before it is matched against `exact`: `1.5e1` is `15.`.
+- FLOAT and DOUBLE take the nearest binary fraction. These are out of bounds: a finite text that
+  would become infinite, and a nonzero text that would become zero.
+- Dates and times exist in the calendar, in years 1 to 9999, also in UTC; a local time exists in its
+  zone, and is the earlier one of two.
+- Base64 has a multiple of four characters.
+- A locale lets a decimal be grouped: GROUPS_OF_COMMA if its point is a comma, else
+  GROUPS_OF_POINT. Once its groups are removed and its comma is a point, it is as above.
 """
 
 import re
@@ -23,11 +36,59 @@ from pyspark.sql.types import (
 
 from sluice.declare.declared import CUT, FILE, RAW, REASON, Declared
 from sluice.files.conversion import METADATA, NESTED, SHOWN, ddl, finish
-from sluice.gate.rules.sql import as_json, every, field_name, name, text
-from sluice.language.typed import spellings
-from sluice.language.typed.spellings import spelling
-from sluice.language.typed.types import INTEGERS, base_name
+from sluice.gate.sql import as_json, every, field_name, name, text
+from sluice.language.types import INTEGERS, Decimal, base_name
 
+AROUND = " \t"
+NUMBER = r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)"
+EXPONENT = "[eE]"
+NOT_ZERO = "[^eE1-9]*[1-9].*"
+NOT_FINITE = r"(?i:nan)|[+-]?(?i:inf|infinity)"
+YES = "(?i:true|t|yes|y|1)"
+NO = "(?i:false|f|no|n|0)"
+DAY = "[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}"
+MIDNIGHT = r"[T ]00:00(:00(\.0+)?)?Z?"
+SECONDS = r":[0-9]{2}(\.[0-9]{1,6}0*)?"
+LOCAL = rf"{DAY}([T ][0-9]{{1,2}}:[0-9]{{2}}({SECONDS})?)?"
+REGION = "[A-Za-z_]{1,40}(/[A-Za-z0-9_+-]{1,40}){1,3}"
+ZONE = f" ?(Z|UTC|GMT|[+-][0-9]{{2}}(:?[0-9]{{2}})?|{REGION})"
+INSTANT = f"{LOCAL}|{DAY}[T ][0-9]{{1,2}}:[0-9]{{2}}({SECONDS})?{ZONE}"
+BASE64 = "[A-Za-z0-9+/]*([AEIMQUYcgkosw048]=|[AQgw]==)?"  # no bits are left over
+GROUPS_OF_COMMA = (
+    r"[+-]?[0-9]{1,3}([. '\u00a0\u202f\u2019][0-9]{3}){1,12}(,[0-9]*)?|[+-]?[0-9]*(,[0-9]*)?"
+)
+GROUPS_OF_POINT = r"[+-]?[0-9]{1,3}([,'\u2019][0-9]{3}){1,12}(\.[0-9]*)?|[+-]?[0-9]*(\.[0-9]*)?"
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """Accepted texts of a type: their shape and, for exact numbers, the written-out form."""
+
+    shape: str
+    exact: str = ""
+
+
+def spelling(type_: str) -> Spelling:
+    """Return the spelling of a scalar type that is not text itself."""
+    if base_name(type_) in INTEGERS:
+        return Spelling(f"{NUMBER}({EXPONENT}[+-]?[0-9]{{1,2}})?", r"[+-]?[0-9]*(\.0*)?")
+    if decimal := Decimal.of(type_):
+        # No more digits than the type has, except zeros.
+        exact = rf"[+-]?0*[0-9]{{0,{decimal.whole}}}(\.[0-9]{{0,{decimal.scale}}}0*)?"
+        return Spelling(f"{NUMBER}({EXPONENT}[+-]?[0-9]{{1,2}})?", exact)
+    return _OF_TYPES[base_name(type_)]
+
+
+_BINARY_FRACTION = Spelling(f"{NUMBER}({EXPONENT}[+-]?[0-9]{{1,4}})?|{NOT_FINITE}")
+_OF_TYPES = {
+    "FLOAT": _BINARY_FRACTION,
+    "DOUBLE": _BINARY_FRACTION,
+    "BOOLEAN": Spelling(f"{YES}|{NO}"),
+    "DATE": Spelling(f"{DAY}({MIDNIGHT})?"),
+    "TIMESTAMP": Spelling(INSTANT),
+    "TIMESTAMP_NTZ": Spelling(LOCAL),
+    "BINARY": Spelling(BASE64),
+}
 FORMATS = {
     "DATE": "dateFormat",
     "TIMESTAMP": "timestampFormat",
@@ -130,7 +191,7 @@ class Texts:
             return (lambda sql: f"CAST({sql} AS BINARY)",)
         if FORMATS.get(type_) in self.options:
             return (lambda sql: self._by_pattern(sql, type_),)
-        around = text(spellings.AROUND)
+        around = text(AROUND)
         return (lambda sql: f"trim(BOTH {around} FROM {sql})", *self._steps_of(type_))
 
     def _steps_of(self, type_: str) -> tuple[TextStep, ...]:
@@ -188,13 +249,11 @@ class Texts:
         """
         asked = f"from_csv('\"1,5\"', 'v DECIMAL(3, 1)', {self.culture()}).v = 1.5BD"
         has_comma = HAS_COMMA.get(self.options["locale"], asked)
-        comma, point = (
-            _is(sql, pattern) for pattern in (spellings.GROUPS_OF_COMMA, spellings.GROUPS_OF_POINT)
-        )
+        comma, point = (_is(sql, pattern) for pattern in (GROUPS_OF_COMMA, GROUPS_OF_POINT))
         between = text(",'\u2019")
         with_point = f"translate({sql}, {text(',' + GROUPS)}, '.')"
         return (
-            f"CASE WHEN {_is(sql, spellings.NOT_FINITE)} THEN {sql} "
+            f"CASE WHEN {_is(sql, NOT_FINITE)} THEN {sql} "
             f"WHEN {has_comma} THEN CASE WHEN {comma} THEN {with_point} END "
             f"WHEN {point} THEN translate({sql}, {between}, '') END"
         )
@@ -233,23 +292,23 @@ def _written_out(sql: str, type_: str) -> str:
     sign = f"CASE WHEN startswith({sql}, '-') THEN '-0' ELSE '0' END"
     whole = f"left({digits}, {place} + {exponent})"
     rest = f"substr({digits}, {place} + {exponent} + 1)"
-    has_exponent = f"{sql} RLIKE '{spellings.EXPONENT}' AND {_is(sql, spelling(type_).shape)}"
+    has_exponent = f"{sql} RLIKE '{EXPONENT}' AND {_is(sql, spelling(type_).shape)}"
     return f"CASE WHEN {has_exponent} THEN concat({sign}, {whole}, '.', {rest}) ELSE {sql} END"
 
 
 def _binary_fraction(sql: str, type_: str) -> str:
     value = f"try_cast({sql} AS {type_})"
     is_held = f"abs({value}) < double('Infinity')"
-    is_zero = f"{value} = 0 AND {_is(sql, spellings.NOT_ZERO)}"
-    is_finite = _is(sql, f"{spellings.NUMBER}({spellings.EXPONENT}[+-]?[0-9]{{1,4}})?")
+    is_zero = f"{value} = 0 AND {_is(sql, NOT_ZERO)}"
+    is_finite = _is(sql, f"{NUMBER}({EXPONENT}[+-]?[0-9]{{1,4}})?")
     return (
-        f"CASE WHEN {_is(sql, spellings.NOT_FINITE)} THEN {value} "
+        f"CASE WHEN {_is(sql, NOT_FINITE)} THEN {value} "
         f"WHEN {is_finite} AND {is_held} AND NOT ({is_zero}) THEN {value} END"
     )
 
 
 def _boolean(sql: str, _: str) -> str:
-    yes, no = _is(sql, spellings.YES), _is(sql, spellings.NO)
+    yes, no = _is(sql, YES), _is(sql, NO)
     return f"CASE WHEN {yes} THEN true WHEN {no} THEN false END"
 
 
@@ -266,11 +325,11 @@ def _instant(sql: str, zone: str) -> str:
         is_date = f"length({sql}) <= 10"
         wall = f"CASE WHEN {is_date} THEN concat({sql}, ' 00:00') ELSE {sql} END"
         local = _in_zone(wall, text(zone))
-    first = rf"\A({spellings.LOCAL})"
+    first = rf"\A({LOCAL})"
     wall = f"regexp_extract({sql}, {text(first)}, 1)"
     behind = f"trim(substr({sql}, length({wall}) + 1))"
     return (
-        f"CASE WHEN {_is(sql, spellings.LOCAL)} THEN {_within(local)} "
+        f"CASE WHEN {_is(sql, LOCAL)} THEN {_within(local)} "
         f"WHEN {_is(sql, spelling('TIMESTAMP').shape)} THEN {_within(_in_zone(wall, behind))} END"
     )
 
@@ -301,7 +360,6 @@ _OTHERS = {
     "TIMESTAMP_NTZ": _local_time,
     "BINARY": _base64,
 }
-
 REPLACEMENT = "\ufffd"  # a decoder's replacement for bytes outside its encoding
 VALUE = "_sluice_value_"
 

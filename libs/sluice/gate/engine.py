@@ -16,11 +16,11 @@ from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from sluice.declare.expectation import Expectation
+from sluice.declare.table_spec import Expectation
 from sluice.extras import require
-from sluice.gate.outcomes.history import newest
-from sluice.gate.outcomes.results import ExpectationOutcome, Json, config
-from sluice.gate.rules.suite import SUM, words
+from sluice.gate.history import newest
+from sluice.gate.results import ExpectationOutcome, Json, config
+from sluice.gate.suite import SUM, words
 from sluice.language.expression import Expression
 from sluice.language.names import Row
 

@@ -32,14 +32,14 @@ from pathlib import Path
 from typing import Any
 
 from sluice.cache import cache_folder
-from sluice.declare.expectation import Expectation
+from sluice.declare.table_spec import Expectation
 from sluice.extras import is_installed
-from sluice.gate.rules import suite
-from sluice.gate.rules.suite import COMPILERS, refusals
+from sluice.gate import suite
+from sluice.gate.suite import COMPILERS, refusals
 from sluice.language.expression import Expression
+from sluice.language.inference import infer
 from sluice.language.names import unknown
-from sluice.language.typed.inference import infer
-from sluice.language.typed.rules import problems
+from sluice.language.type_rules import problems
 
 ESCAPES = frozenset("tnrfaedDhHsSvVwWbBAGZzRXQkxucpPN0123456789")
 

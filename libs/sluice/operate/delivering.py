@@ -15,15 +15,15 @@ from typing import Protocol, runtime_checkable
 from sluice.declare.project import Project
 from sluice.declare.registry import kind
 from sluice.declare.table import Table
-from sluice.delta.notes.intervals import NO_INTERVAL, Note, deliveries
+from sluice.delta.intervals import NO_INTERVAL, Note, deliveries
 from sluice.delta.places.lake_layout import layout
 from sluice.engine.advance import Run
 from sluice.engine.batch_report import BatchReport
 from sluice.errors import UsageError
 from sluice.language.interval import Interval
 from sluice.language.names import INTERVAL, INTERVALS, QUARANTINE
-from sluice.read.stored.scan import Scan
-from sluice.read.stored.snapshot import NotBuilt, Snapshot
+from sluice.read.scan import Scan
+from sluice.read.snapshot import NotBuilt, Snapshot
 from sluice.spark.session import Spark
 
 

@@ -15,27 +15,24 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from sluice.declare.expectation import Expectation
 from sluice.declare.project import Project
 from sluice.declare.table import Table
+from sluice.declare.table_spec import Expectation
 from sluice.delta.log.position import REBUILD, Head, Position, head_as_found, positions
-from sluice.delta.notes.note_tables import clean_rows
-from sluice.delta.places import environments, inventory
-from sluice.delta.places.environments import read_environment
+from sluice.delta.note_tables import clean_rows
+from sluice.delta.places import lake_layout, overlay
 from sluice.delta.places.folders import remove_table
-from sluice.delta.places.inventory import leftovers
-from sluice.delta.places.lake_layout import LakeLayout, layout
-from sluice.delta.places.overlay import previews
+from sluice.delta.places.lake_layout import LakeLayout, layout, leftovers
+from sluice.delta.places.overlay import previews, read_environment
 from sluice.delta.reading.spark_reads import snapshot
-from sluice.delta.upkeep.maintenance import Filing
-from sluice.delta.upkeep.vacuum import clean_log, vacuum
+from sluice.delta.upkeep.maintenance import Filing, clean_log, vacuum
+from sluice.engine.batch_plan import Context
 from sluice.engine.committing import Kept, kept_by_key, refile
-from sluice.engine.context import Context
-from sluice.engine.planning.nodes import Node, nodes_of
+from sluice.engine.plan import Node, nodes_of
 from sluice.gate.gate import Gate
-from sluice.gate.outcomes.results import ExpectationOutcome
+from sluice.gate.results import ExpectationOutcome
 from sluice.language.names import ENVIRONMENTS, INTERVALS, QUARANTINE, internal
-from sluice.operate.definitions.rebuild import redefined_parts
+from sluice.operate.rebuild import redefined_parts
 from sluice.report.sweep import sweep as sweep_table
 from sluice.report.sweep import whole_table
 from sluice.spark.session import Spark
@@ -145,8 +142,8 @@ def maintain(spark: Spark, project: Project, tables: Iterable[Table]) -> list[Up
     done += _remove_leftovers(project, tables)
     lake, now = layout(project), datetime.now(UTC)
     previews(lake)
-    done += [Upkeep(name, "deleted", 0) for name in inventory.expire(lake, now)]
-    expired = environments.expire(lake, now)
+    done += [Upkeep(name, "deleted", 0) for name in lake_layout.expire(lake, now)]
+    expired = overlay.expire(lake, now)
     return [*done, *(Upkeep(f"{ENVIRONMENTS}/{name}", "deleted", 0) for name in expired)]
 
 

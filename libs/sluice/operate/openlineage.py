@@ -21,7 +21,7 @@ from sluice.engine.batch_report import BatchReport
 from sluice.extras import DISTRIBUTION
 from sluice.language.names import declared_id
 from sluice.operate.delivering import delivering
-from sluice.read.stored.commits import commit
+from sluice.read.commits import commit
 
 PARENT = "OPENLINEAGE_PARENT_ID"  # namespace/job/run, as other integrations have it
 set_producer(f"https://pypi.org/project/{DISTRIBUTION}/{version_of(DISTRIBUTION)}")

@@ -21,7 +21,7 @@ from sluice.errors import SluiceError
 from sluice.language.names import PREVIEWS, declared_id
 
 if TYPE_CHECKING:
-    from sluice.read.samples import Sample
+    from sluice.read.changelog import Sample
 
 DONE = ("committed", "position")
 
@@ -90,8 +90,8 @@ class Preview:
         )
 
     def _samples(self, table_id: str, most: int) -> "Iterator[Sample]":
+        from sluice.read.changelog import samples
         from sluice.read.lake import Lake
-        from sluice.read.samples import samples
 
         table = self.project.graph.tables[table_id]
         return samples(Lake(self.project), table, self.before.get(table_id), most)

@@ -18,26 +18,26 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType
 
-from sluice.changes.diff import CHANGE, WEIGHT, between, diff
+from sluice.changes import CHANGE, WEIGHT, between, diff
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.files import table_size
 from sluice.delta.log.position import Head, head_as_found
-from sluice.delta.places.environments import Began, Environment, read_environment
 from sluice.delta.places.lake_layout import layout
+from sluice.delta.places.overlay import Began, Environment, read_environment
 from sluice.delta.reading.local import column_types, to_arrow
 from sluice.delta.reading.spark_reads import is_readable, snapshot
 from sluice.delta.upkeep.table_invariants import row_count
-from sluice.engine.planning.nodes import Node, nodes_of
-from sluice.engine.query.operator import is_unique, names
+from sluice.engine.operator import is_unique, names
+from sluice.engine.plan import Node, nodes_of
 from sluice.errors import UsageError
 from sluice.language.names import MARK, RESERVED_PREFIX, listing
 from sluice.limits import Limits
-from sluice.operate.definitions.rebuild import redefined_parts
+from sluice.operate.rebuild import redefined_parts
 from sluice.operate.verify import leniently
-from sluice.read.ordered.keyed import KeyedTable
-from sluice.read.samples import Sample, row_of
-from sluice.read.stored.snapshot import Snapshot
+from sluice.read.changelog import Sample, row_of
+from sluice.read.keyed import KeyedTable
+from sluice.read.snapshot import Snapshot
 from sluice.spark.session import Spark
 
 KINDS = ("insert", "update", "delete")

@@ -20,19 +20,19 @@ import pyarrow as pa
 
 from sluice.declare.project import Pipeline, Project
 from sluice.declare.table import Table
+from sluice.delta.failures import Failure, clear, keep
+from sluice.delta.intervals import deliveries
 from sluice.delta.log.opened import exists
 from sluice.delta.log.position import head
-from sluice.delta.notes.failures import Failure, clear, keep
-from sluice.delta.notes.intervals import deliveries
 from sluice.delta.places.lake_layout import layout
 from sluice.engine.advance import Run, advance, advance_by_batch
 from sluice.engine.batch_report import BatchReport
 from sluice.errors import HistoryLost, SeveralFailed, SluiceError, UsageError
 from sluice.language.interval import Interval, parse_time, show
 from sluice.language.names import INTERVALS, declared_id
-from sluice.operate.definitions.rebuild import rebuild, redefined_parts
 from sluice.operate.delivering import delivering
 from sluice.operate.events import Events
+from sluice.operate.rebuild import rebuild, redefined_parts
 from sluice.operate.workers import Process, Worker, Workers, naming_unforeseen
 from sluice.spark.session import Spark
 

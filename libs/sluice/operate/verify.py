@@ -22,14 +22,14 @@ from dataclasses import dataclass, replace
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from sluice.changes.diff import CHANGE, diff
+from sluice.changes import CHANGE, diff
 from sluice.declare.project import Project
 from sluice.declare.table import Table
+from sluice.delta.intervals import deliveries
 from sluice.delta.log.continuity import check_definition
 from sluice.delta.log.files import FeedSize, table_size
 from sluice.delta.log.opened import exists
 from sluice.delta.log.position import Head, head
-from sluice.delta.notes.intervals import deliveries
 from sluice.delta.places.lake_layout import layout
 from sluice.delta.reading.spark_reads import snapshot
 from sluice.delta.upkeep.table_invariants import (
@@ -41,13 +41,11 @@ from sluice.delta.upkeep.table_invariants import (
     row_count,
     rows_by,
 )
-from sluice.engine.computing.batch import recorded_horizon
-from sluice.engine.computing.batch_plan import BatchPlan, Strategy
-from sluice.engine.context import Context
-from sluice.engine.planning.nodes import Node, nodes_of
-from sluice.engine.planning.plan import with_taken_columns
-from sluice.engine.query.data_faults import naming_data_faults
-from sluice.engine.query.operator import Operator, names, same
+from sluice.engine.batch import recorded_horizon
+from sluice.engine.batch_plan import BatchPlan, Context, Strategy
+from sluice.engine.operator import Operator, names, same
+from sluice.engine.plan import Node, nodes_of, with_taken_columns
+from sluice.engine.retries import naming_data_faults
 from sluice.errors import UsageError
 from sluice.language.names import INTERVAL, INTERVALS, Row
 from sluice.operate.maintain import kept_in

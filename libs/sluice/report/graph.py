@@ -16,7 +16,7 @@ from sluice.declare.column_lineage import made_from
 from sluice.declare.table import Graph as Declared
 from sluice.declare.table import Table
 from sluice.language.names import RESERVED_PREFIX
-from sluice.pages.elements import Edge, Graph, Node
+from sluice.pages import Edge, Graph, Node
 from sluice.report.visit import Visit
 
 WIDTH, HEIGHT, GAP, APART = 204, 40, 14, 56  # of a table, and between tables and columns

@@ -11,17 +11,17 @@ from pyarrow.fs import LocalFileSystem
 
 from sluice.declare.project import Project
 from sluice.declare.table import Table
-from sluice.delta.notes.failures import Failure
+from sluice.delta.failures import Failure
 from sluice.delta.places.folders import replace_file
 from sluice.delta.places.lake_layout import DamagedLog, MissingFiles, layout
-from sluice.gate.counting.batch_counts import last_unusual
-from sluice.gate.outcomes.history import TABLE as RESULTS
-from sluice.gate.outcomes.history import by_table, newest
+from sluice.gate.counts import last_unusual
+from sluice.gate.history import TABLE as RESULTS
+from sluice.gate.history import by_table, newest
 from sluice.language.names import Row
-from sluice.pages.elements import Card, Chapter, Content, Entry, Listing, Text, ago, second
+from sluice.pages import Card, Chapter, Content, Entry, Listing, Text, ago, second
+from sluice.read.scan import Scan
+from sluice.read.snapshot import NotBuilt, Snapshot
 from sluice.read.status import TableStatus
-from sluice.read.stored.scan import Scan
-from sluice.read.stored.snapshot import NotBuilt, Snapshot
 
 NOTHING: Mapping[str, Content] = MappingProxyType({})
 COLUMNS = ("pipeline", "table", "checked_at", "says", "on_failure", "success", "observed")

@@ -1,29 +1,32 @@
-"""Publication of a lake's quality report: gathered without Spark, written as HTML.
+"""Publication of a lake's quality report, gathered without Spark, and of previews, as HTML.
 
 Local lakes get it beside their tables, at `<lake>/__quality/report/index.html`. For lakes in an
 object store it is written to `quality.reports` of the settings, below the project's folder.
 Expectations over whole tables are checked first, as far as that takes no Spark.
 """
 
+import datetime as dt
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from sluice.declare.project import Project
 from sluice.declare.table import Table
-from sluice.delta.notes import intervals
-from sluice.delta.notes.note_tables import read_rows, tidy_rows
+from sluice.delta import intervals
+from sluice.delta.note_tables import read_rows, tidy_rows
 from sluice.delta.places.lake_layout import layout
-from sluice.gate import engine
-from sluice.gate.counting import batch_counts
-from sluice.gate.outcomes.history import MANY_FILES, by_table, newest_of_each
-from sluice.gate.outcomes.history import TABLE as RESULTS
+from sluice.gate import counts, engine
+from sluice.gate.history import MANY_FILES, by_table, newest_of_each
+from sluice.gate.history import TABLE as RESULTS
 from sluice.language.names import INTERVAL, INTERVALS, QUARANTINE, Row
+from sluice.pages import Chapter, Listing, Page, Text, cell, moment
+from sluice.read.scan import Scan
+from sluice.read.snapshot import NotBuilt, Snapshot
 from sluice.read.status import TableStatus, status
-from sluice.read.stored.scan import Scan
-from sluice.read.stored.snapshot import NotBuilt, Snapshot
+from sluice.report.health import replace_page
 from sluice.report.quality_pages import FOLDER, render, write
 from sluice.report.summary import TableRecord
 from sluice.report.sweep import sweep, whole_table
@@ -63,7 +66,7 @@ def report_folder(project: Project) -> Path:
 
 def _record(project: Project, table: Table, state: TableStatus, results: list[Row]) -> TableRecord:
     lake, says = layout(project), project.hide
-    kept = batch_counts.read_counts(lake, table.id) if table.is_delivered else []
+    kept = counts.read_counts(lake, table.id) if table.is_delivered else []
     if failed := state.failure:
         failed = replace(failed, reason=says(failed.reason), hint=says(failed.hint))
     noted = intervals.notes(lake.uri(table.id, INTERVALS)) if table.is_delivered else []
@@ -113,3 +116,46 @@ def _of_each_reason(rows: Iterable[Row]) -> Iterator[Row]:
         seen[row["reason"]] += 1
         if seen[row["reason"]] <= OF_A_REASON:
             yield row
+
+
+@dataclass(frozen=True)
+class Heading:
+    """Top of the page; `counts`: fields of each result that its table shows."""
+
+    title: str
+    lake: str
+    note: str
+    counts: Sequence[str]
+
+
+def write_preview(path: Path, heading: Heading, results: Sequence[Any], now: dt.datetime) -> None:
+    """Write the page of results, which have `table`, `outcome`, `error`, `samples` and counts."""
+    from sluice.pages import html  # jinja, which few commands use
+
+    counts = [(n.replace("_", " ").capitalize(), "number") for n in heading.counts]
+    rows = [
+        [one.table, [one.outcome, " ", Text(one.error, "line soft small")]]
+        + [getattr(one, name) for name in heading.counts]
+        for one in results
+    ]
+    page = Page(
+        f"{heading.title} of {heading.lake}",
+        heading.title,
+        [Text(heading.lake, "line soft mono"), Text(heading.note, "line soft")],
+        [
+            Listing([("Table", "name"), ("Outcome", ""), *counts], rows, "stacked"),
+            *(Chapter(one.table, [_list_changes(one.samples)]) for one in results if one.samples),
+        ],
+        f"Written {moment(now)} UTC by Sluice.",
+    )
+    replace_page(path, html(page))
+
+
+def _list_changes(samples: Sequence[Any]) -> Listing:
+    """Return changed rows, what is gone with − and what is new with +."""
+    names = list(samples[0].after or samples[0].before)
+    signed = [
+        (sign, row) for s in samples for sign, row in (("−", s.before), ("+", s.after)) if row
+    ]
+    columns = [("", ""), *((name, "mono") for name in names)]
+    return Listing(columns, [[sign, *(cell(row[n]) for n in names)] for sign, row in signed])

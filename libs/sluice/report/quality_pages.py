@@ -16,11 +16,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from sluice.delta.notes.intervals import NO_INTERVAL
-from sluice.gate.counting.batch_counts import KeptCounts
-from sluice.gate.outcomes.anomalies import LEAST_HISTORY
+from sluice.delta.intervals import NO_INTERVAL
+from sluice.gate.anomalies import LEAST_HISTORY
+from sluice.gate.counts import KeptCounts
 from sluice.language.names import INTERVAL, QUALITY, Row
-from sluice.pages.elements import (
+from sluice.pages import (
     Box,
     Card,
     Cards,

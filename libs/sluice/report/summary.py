@@ -11,13 +11,13 @@ from enum import StrEnum
 from itertools import groupby
 
 from sluice.declare.table import Table
-from sluice.gate.counting.batch_counts import KeptCounts
-from sluice.gate.counting.batch_counts import newest as newest_batch
-from sluice.gate.outcomes.history import begin, is_whole, key, standing
-from sluice.gate.outcomes.results import WHOLE
+from sluice.gate.counts import KeptCounts
+from sluice.gate.counts import newest as newest_batch
+from sluice.gate.history import begin, is_whole, key, standing
+from sluice.gate.results import WHOLE
 from sluice.language.interval import newest
 from sluice.language.names import Row
-from sluice.pages.elements import Text, moment
+from sluice.pages import Text, moment
 from sluice.read.status import TableStatus
 
 SHOWN = 60  # checks, newest last

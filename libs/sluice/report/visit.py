@@ -7,7 +7,7 @@ from datetime import datetime
 from urllib.parse import quote, urlencode
 
 from sluice.language.names import declared_id
-from sluice.pages.elements import Action, Content, Text, ago, second
+from sluice.pages import Action, Content, Text, ago, second
 
 INDEX = "index.html"  # of the quality report
 

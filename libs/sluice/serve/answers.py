@@ -26,8 +26,8 @@ import pyarrow as pa
 from sluice.declare.project import PLACE, Project
 from sluice.errors import ConfigError, SluiceError
 from sluice.language.names import Row
-from sluice.read.ordered.rows import Rows
-from sluice.read.stored.scan import Touched
+from sluice.read.keyed import Rows
+from sluice.read.scan import Touched
 from sluice.terminal.output import spell, write_csv
 
 AT_ONCE = 1_000  # rows that are written at a time

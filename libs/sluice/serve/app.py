@@ -41,10 +41,10 @@ from sluice.declare.table import UnknownTable
 from sluice.delta.places.delta_rs import store_fault
 from sluice.delta.places.lake_layout import DamagedLog, MissingFiles
 from sluice.errors import ConfigError, HistoryLost, Retryable, SluiceError, UsageError
-from sluice.pages.elements import Page, html
+from sluice.pages import Page, html
 from sluice.read.changelog import TooManyChanges
 from sluice.read.lake import Lake
-from sluice.read.stored.snapshot import NotBuilt
+from sluice.read.snapshot import NotBuilt
 from sluice.serve.access import NOBODY, Access, Token
 from sluice.serve.answers import (
     Answer,

@@ -21,10 +21,10 @@ import pyarrow as pa
 from sluice.delta.log.opened import newest_version
 from sluice.errors import SluiceError
 from sluice.read.changelog import Changelog
-from sluice.read.ordered.rows import Rows
-from sluice.read.stored.commits import Commit
-from sluice.read.stored.scan import Overdue, Touched
-from sluice.read.stored.snapshot import NotBuilt
+from sluice.read.commits import Commit
+from sluice.read.keyed import Rows
+from sluice.read.scan import Overdue, Touched
+from sluice.read.snapshot import NotBuilt
 from sluice.serve.answers import Answer, Page, Refused, to_json
 from sluice.serve.questions import Question, refuse, refuse_many, took_long
 from sluice.serve.reads import incarnation, uris_of

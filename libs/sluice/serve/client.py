@@ -27,11 +27,11 @@ from sluice.declare.table import UnknownTable
 from sluice.errors import ConfigError, HistoryLost, Retryable, SluiceError, UsageError
 from sluice.language.interval import parse_time
 from sluice.language.names import RESERVED_PREFIX, Row
-from sluice.read.conditions.key_order import Key, KeyColumns
-from sluice.read.conditions.values import check, check_columns, type_name, values_of_columns
-from sluice.read.ordered.rows import Rows, check_limit
-from sluice.read.stored.scan import Touched
-from sluice.read.stored.snapshot import NotBuilt, SnapshotExpired
+from sluice.read.key_order import Key, KeyColumns
+from sluice.read.keyed import Rows, check_limit
+from sluice.read.scan import Touched
+from sluice.read.snapshot import NotBuilt, SnapshotExpired
+from sluice.read.values import check, check_columns, type_name, values_of_columns
 from sluice.serve.questions import to_text
 
 PAGE = 100_000  # rows that are asked for at a time

@@ -17,15 +17,15 @@ from sluice.delta.log.files import feed_size
 from sluice.delta.log.position import head
 from sluice.errors import HistoryLost, SluiceError, UsageError
 from sluice.language.names import Row
-from sluice.pages.elements import Chapter, Content, Field, Form, Listing, Page, Text, data
+from sluice.pages import Chapter, Content, Field, Form, Listing, Page, Text, data
 from sluice.read.changelog import Changelog
-from sluice.read.ordered.rows import Rows
-from sluice.read.stored.scan import Touched
+from sluice.read.keyed import Rows
+from sluice.read.scan import Touched
 from sluice.report.health import chapter
-from sluice.report.overview import overview, tables
+from sluice.report.pages import overview, tables
+from sluice.report.pages import page as explanation
+from sluice.report.pages import table as table_page
 from sluice.report.publish import report_folder
-from sluice.report.table_page import page as explanation
-from sluice.report.table_page import table as table_page
 from sluice.report.visit import INDEX, Visit
 from sluice.serve import questions as ask
 from sluice.serve import states

@@ -29,8 +29,8 @@ from sluice.language.names import (
     internal,
     unknown,
 )
-from sluice.pages.elements import Page
-from sluice.read.conditions.key_order import KeyColumns
+from sluice.pages import Page
+from sluice.read.key_order import KeyColumns
 from sluice.serve.access import Token
 from sluice.serve.answers import Answer, Format, Refused, mistakes, show, without_paths
 

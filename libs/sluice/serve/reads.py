@@ -27,12 +27,12 @@ from sluice.delta.places.lake_layout import DamagedLog, MissingFiles
 from sluice.errors import HistoryLost, UsageError
 from sluice.language.interval import parse_time
 from sluice.language.names import Row, internal
-from sluice.read.conditions.values import check_columns, type_name
-from sluice.read.conditions.where import columns_in
+from sluice.read.keyed import Rows
 from sluice.read.lake import Lake, verbs_of
-from sluice.read.ordered.rows import Rows
-from sluice.read.stored.scan import Overdue
-from sluice.read.stored.snapshot import NotBuilt, SnapshotExpired, open_delta
+from sluice.read.scan import Overdue
+from sluice.read.snapshot import NotBuilt, SnapshotExpired, open_delta
+from sluice.read.values import check_columns, type_name
+from sluice.read.where import columns_in
 from sluice.serve.answers import AT_ONCE, VERSION, Answer, Format, Page, Refused, to_json
 from sluice.serve.questions import Question, parse_key, refuse, took_long
 

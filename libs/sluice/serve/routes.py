@@ -5,7 +5,7 @@ from importlib.metadata import version
 from typing import Any
 
 from sluice.extras import DISTRIBUTION
-from sluice.pages.elements import Chapter, Content, Listing, Page, Text, html
+from sluice.pages import Chapter, Content, Listing, Page, Text, html
 from sluice.serve import changes, reads, states
 from sluice.serve import questions as ask
 from sluice.serve.answers import CURSOR as NEXT

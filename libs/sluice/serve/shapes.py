@@ -6,7 +6,7 @@ from typing import Any, get_type_hints
 
 from pydantic import TypeAdapter, create_model
 
-from sluice.engine.planning.next_batch import NextBatch
+from sluice.engine.next_batch import NextBatch
 from sluice.read.status import TableStatus
 from sluice.report.health import Health
 

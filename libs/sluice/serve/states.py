@@ -16,13 +16,12 @@ from typing import Any
 import pyarrow as pa
 
 from sluice.declare.table import Table
-from sluice.delta.places.inventory import leftovers, undeclared_tables
+from sluice.delta.places.lake_layout import leftovers, undeclared_tables
 from sluice.language.names import RESERVED_PREFIX, declared_id
 from sluice.read.changelog import Changelog
-from sluice.read.naming import Given, naming_options, row_of
-from sluice.read.origin import origin
+from sluice.read.commits import Commit, back_from
+from sluice.read.naming import Given, naming_options, origin, row_of
 from sluice.read.status import TableStatus, status
-from sluice.read.stored.commits import Commit, back_from
 from sluice.report.health import status_records
 from sluice.serve.answers import Answer, Refused, to_json
 from sluice.serve.questions import Parameter, Question, parse
@@ -146,8 +145,7 @@ def _besides(asked: Question, how: str) -> str:
 
 def why(asked: Question) -> Answer:
     """Return the commit that last changed a row and the rows it comes from, as `sluice why`."""
-    from sluice.operate.lineage.records import row_record
-    from sluice.operate.lineage.why import sources_of
+    from sluice.operate.why import row_record, sources_of
 
     changelog = Changelog.open(asked.lake, asked.address, asked.get("version"))
     row = row_of(changelog, _given(asked))
@@ -178,8 +176,8 @@ def _shown(asked: Question, source: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def why_not(asked: Question) -> Answer:
     """Return what keeps a row out of a table, as `sluice why-not`."""
-    from sluice.operate.lineage.records import reason_record
-    from sluice.operate.lineage.why_not import reasons_of
+    from sluice.operate.why import reason_record
+    from sluice.operate.why_not import reasons_of
 
     with _session():
         changelog = Changelog.open(asked.lake, asked.address, asked.get("version"))

@@ -24,39 +24,36 @@ from sluice.declare.declared import Column as ExtraColumn
 from sluice.declare.meaning import definition_of_deliveries
 from sluice.declare.project import Project
 from sluice.declare.table import Table
+from sluice.delta import intervals
 from sluice.delta.log.position import Head, head
-from sluice.delta.notes import intervals
 from sluice.delta.places.folders import LandedFile
 from sluice.delta.places.lake_layout import LakeLayout, layout
 from sluice.delta.reading import landing
 from sluice.delta.writing.filing import add_columns, columns_at
-from sluice.engine.planning.plan import beyond, with_columns, with_taken_columns
-from sluice.engine.query.operator import names
+from sluice.engine.operator import names
+from sluice.engine.plan import beyond, with_columns, with_taken_columns
 from sluice.errors import Retryable
-from sluice.files.conversion import BLOCK, ROW
+from sluice.files.conversion import BLOCK, NANOS, ROW, VOID
 from sluice.files.filehead import FileHead
-from sluice.files.formats import json_lines
 from sluice.files.json import names_of_lines
-from sluice.files.parquet_types import NANOS, VOID
 from sluice.files.reading import (
     OP,
     POSITION,
     Reading,
     comparable,
     identify,
+    json_lines,
     look,
     operations,
     place_rows,
     rows_of,
     unknown_word,
 )
-from sluice.gate.counting.counts import CONFLICT
-from sluice.gate.counting.tally import visible
-from sluice.gate.gate import Gate
+from sluice.gate.counts import CONFLICT
+from sluice.gate.gate import Gate, visible
 from sluice.language.interval import INSTANT, Interval, show
 from sluice.language.names import ID, INTERVAL, INTERVALS, check_name
-from sluice.language.typed.coercion import common
-from sluice.language.typed.types import INTEGERS
+from sluice.language.types import INTEGERS, common
 from sluice.limits import Limits
 from sluice.sources.origins import list_files
 from sluice.sources.spec import Source

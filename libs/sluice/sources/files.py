@@ -24,22 +24,22 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
-from sluice.changes.diff import CHANGE
+from sluice.changes import CHANGE
 from sluice.declare.project import Project
 from sluice.declare.table import Table
+from sluice.delta.intervals import check_kept
 from sluice.delta.log.continuity import as_of, is_past
 from sluice.delta.log.files import CUT, FeedSize, feed_size, table_size
 from sluice.delta.log.position import Head, Position, head
-from sluice.delta.notes.intervals import check_kept
-from sluice.delta.notes.note_tables import read_table
+from sluice.delta.note_tables import read_table
 from sluice.delta.places.folders import LandedFile
 from sluice.delta.places.lake_layout import LakeLayout, layout
 from sluice.delta.reading import landing
 from sluice.delta.reading.spark_reads import check_feed, create, feed, snapshot
 from sluice.delta.writing.commit import commit_arrow
 from sluice.engine.advance import Run
+from sluice.engine.batch_plan import Context
 from sluice.engine.batch_report import BatchReport
-from sluice.engine.context import Context
 from sluice.errors import HistoryLost, UsageError
 from sluice.language.interval import Interval
 from sluice.language.names import ARRIVALS, CHANGE_TYPE, COMMIT_VERSION, internal

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from sluice.declare.document import Where
-from sluice.declare.kind import Kind
+from sluice.declare.registry import Kind
 from sluice.declare.resolution import Scope, TableMistakes, check_columns
 from sluice.declare.table import Table
 from sluice.extras import is_installed
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
     from sluice.declare.project import Project
     from sluice.declare.table import Graph
-    from sluice.delta.notes.intervals import Note
+    from sluice.delta.intervals import Note
     from sluice.engine.advance import Run
     from sluice.engine.batch_report import BatchReport
-    from sluice.engine.planning.next_batch import NextBatch
-    from sluice.engine.planning.nodes import Node
-    from sluice.engine.query.operator import Groups, InputRows, Operator
+    from sluice.engine.next_batch import NextBatch
+    from sluice.engine.operator import Groups, InputRows, Operator
+    from sluice.engine.plan import Node
     from sluice.language.interval import Interval
     from sluice.read.pending import Outside, Unread
     from sluice.sources.origins import Origin
@@ -84,7 +84,7 @@ class SourceKind(Kind):
     def deliveries_ahead(
         self, project: Project, table: Table, now: datetime, redefined: Mapping[str, str]
     ) -> Iterator[NextBatch]:
-        from sluice.sources.plan import deliveries_ahead
+        from sluice.sources.feeds import deliveries_ahead
 
         return deliveries_ahead(project, table, now, redefined)
 
@@ -154,7 +154,7 @@ def _check_fields(value: ValueFormat, columns: Iterable[str]) -> Iterator[tuple[
 
 def _fields_of(value: ValueFormat) -> tuple[str, list[str]]:
     """Return a message's name, and the names of its fields."""
-    from sluice.sources.kafka.formats.schemas import avro_fields, declared_type
+    from sluice.sources.kafka.schemas import avro_fields, declared_type
 
     if value.format == "protobuf":
         found = declared_type(value)

@@ -9,14 +9,14 @@ Change rows without a key are a multiset: a delete removes one equal row, whiche
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from sluice.changes.order import last_first
+from sluice.changes import last_first
 from sluice.declare.declared import Declared
 from sluice.declare.meaning import definition
 from sluice.declare.table import Table
+from sluice.engine.batch import Batch
 from sluice.engine.committing import Kept
-from sluice.engine.computing.batch import Batch
-from sluice.engine.planning.nodes import Node
-from sluice.engine.query.operator import Groups, InputRows, Operator, names
+from sluice.engine.operator import Groups, InputRows, Operator, names
+from sluice.engine.plan import Node
 from sluice.files.reading import OP, POSITION, identity
 from sluice.language.names import DELIVERIES, ID, INTERVAL, internal
 from sluice.sources.spec import Source

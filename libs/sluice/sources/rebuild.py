@@ -19,19 +19,19 @@ from pyspark.sql import SparkSession
 from sluice.declare.meaning import definition_of_deliveries, meaning_of_deliveries
 from sluice.declare.project import Project
 from sluice.declare.table import Table
+from sluice.delta import intervals
 from sluice.delta.log.files import table_size
 from sluice.delta.log.position import REBUILD, Head, Position, head, head_as_found
-from sluice.delta.notes import intervals
-from sluice.delta.notes.note_tables import take_rows
+from sluice.delta.note_tables import take_rows
 from sluice.delta.places.folders import remove
 from sluice.delta.places.lake_layout import layout
 from sluice.delta.reading import landing
 from sluice.delta.reading.spark_reads import snapshot
 from sluice.delta.writing.filing import columns_at
 from sluice.engine.advance import Run
+from sluice.engine.batch_plan import Context
 from sluice.engine.batch_report import BatchReport, Clock
 from sluice.engine.committing import Swapped, Target, swap
-from sluice.engine.context import Context
 from sluice.engine.judging import read_notes as forgotten
 from sluice.errors import HistoryLost, LostRace, QualityStop, UsageError
 from sluice.language.interval import Interval

@@ -20,15 +20,15 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from sluice.changes.diff import diff, insertions
+from sluice.changes import diff, insertions
 from sluice.declare.declared import FILE, REASON
 from sluice.declare.meaning import definition_of_deliveries, meaning_of_deliveries
 from sluice.declare.project import Project
 from sluice.declare.table import Table
+from sluice.delta import intervals
 from sluice.delta.log.continuity import replaceable
 from sluice.delta.log.files import FeedSize, may_hold
 from sluice.delta.log.position import Head, Pins, Position, head
-from sluice.delta.notes import intervals
 from sluice.delta.places.lake_layout import layout
 from sluice.delta.reading import landing
 from sluice.delta.reading.local import few_rows
@@ -36,23 +36,22 @@ from sluice.delta.reading.spark_reads import snapshot
 from sluice.delta.writing.filing import add_columns
 from sluice.delta.writing.own_commits import Committed
 from sluice.engine.advance import Run
+from sluice.engine.batch_plan import Context
 from sluice.engine.batch_report import BatchReport, Clock
 from sluice.engine.committing import Target, write
-from sluice.engine.context import Context
 from sluice.engine.judging import JudgedBatch, Passed, gated, read_notes, withheld
-from sluice.engine.query.operator import names
+from sluice.engine.operator import names
 from sluice.engine.retries import naming_faults, with_retries
 from sluice.errors import DamagedFile, LostRace, QualityStop
 from sluice.files.here import with_faults
 from sluice.files.reading import Reading, is_of_files
 from sluice.gate.gate import Gate
-from sluice.gate.outcomes.results import Verdict
+from sluice.gate.results import Verdict
 from sluice.interpreter.refusals import is_here, rehearse
 from sluice.language.interval import Interval
 from sluice.language.names import FORGOTTEN, ID, INTERVAL, INTERVALS
 from sluice.sources.delivery import Delivery, ReadDelivery, read_delivery, stored_rows
-from sluice.spark.rehearsing import engine_of
-from sluice.spark.session import Spark
+from sluice.spark.session import Spark, engine_of
 
 MENDING = "fix the delivery"
 MOUNTING = "check the landing folder, and deliver the files again"

@@ -17,32 +17,37 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from sluice.changes.diff import WEIGHT, sum_weights, weigh
+from sluice.changes import WEIGHT, sum_weights, weigh
 from sluice.declare.declared import FILE, OP
+from sluice.delta.intervals import deliveries
 from sluice.delta.log.actions import CommitRange, WeightedFiles
 from sluice.delta.log.files import table_size
 from sluice.delta.log.opened import Foreign
 from sluice.delta.log.position import Head, head
-from sluice.delta.notes.intervals import deliveries
-from sluice.delta.notes.note_tables import read_rows
+from sluice.delta.note_tables import read_rows
 from sluice.delta.places.failpoint import passing
-from sluice.delta.reading.foreign_rows import columns_of, read_part
-from sluice.delta.reading.spark_reads import is_readable
+from sluice.delta.reading.spark_reads import columns_of, is_readable, read_part
 from sluice.engine.advance import Run
 from sluice.engine.batch_report import BatchReport
-from sluice.engine.query.operator import names, union
+from sluice.engine.operator import names, union
 from sluice.errors import FeedVacuumed, InputReplaced
 from sluice.files.conversion import BLOCK, ROW, convert
 from sluice.files.reading import comparable
-from sluice.gate.rules.sql import field_name, text
+from sluice.gate.sql import field_name, text
 from sluice.language.interval import INSTANT, Interval
 from sluice.language.names import CHANGE_TYPE
 from sluice.limits import Limits
 from sluice.sources.delivery import Delivery, judge_rows, next_moment
-from sluice.sources.origins import TableOrigin, check_source
+from sluice.sources.origins import (
+    TableOrigin,
+    VersionRange,
+    check_columns,
+    check_files,
+    check_source,
+    range_of,
+)
 from sluice.sources.replacement import or_unchanged, replace_interval
 from sluice.sources.spec import Source
-from sluice.sources.versions import VersionRange, check_columns, check_files, range_of
 from sluice.spark.session import Spark
 
 NOTHING = -1  # the version before the first

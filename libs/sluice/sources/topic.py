@@ -28,10 +28,10 @@ from pyspark.sql import functions as F
 from sluice.declare.declared import OP
 from sluice.declare.project import Project
 from sluice.declare.table import Table
+from sluice.delta import intervals
+from sluice.delta.intervals import deliveries
 from sluice.delta.log.position import head
-from sluice.delta.notes import intervals
-from sluice.delta.notes.intervals import deliveries
-from sluice.delta.notes.note_tables import read_rows
+from sluice.delta.note_tables import read_rows
 from sluice.delta.places.failpoint import passing
 from sluice.engine.advance import Run
 from sluice.engine.batch_report import BatchReport
@@ -43,9 +43,6 @@ from sluice.language.interval import INSTANT, Interval
 from sluice.language.names import INTERVAL
 from sluice.sources.delivery import Delivery, next_moment, object_to_rows
 from sluice.sources.kafka.client import Brokers, PolledMessages
-from sluice.sources.kafka.decoding import message_of
-from sluice.sources.kafka.formats.records import FormatReader
-from sluice.sources.kafka.message import Message, arrange_messages, each_message
 from sluice.sources.kafka.offsets import (
     NOTHING,
     Batches,
@@ -54,7 +51,13 @@ from sluice.sources.kafka.offsets import (
     TopicDescription,
     fingerprint,
 )
-from sluice.sources.kafka.rows import reader_of, rows_of
+from sluice.sources.kafka.records import (
+    FormatReader,
+    Message,
+    arrange_messages,
+    each_message,
+)
+from sluice.sources.kafka.rows import message_of, reader_of, rows_of
 from sluice.sources.origins import TopicOrigin, check_source
 from sluice.sources.replacement import or_unchanged, replace_interval
 from sluice.sources.spec import Source

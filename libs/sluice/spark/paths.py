@@ -20,7 +20,7 @@ from urllib.parse import unquote
 from sluice.declare.stores import takes_spark
 from sluice.delta.places.delta_rs import locate
 from sluice.delta.places.folders import local_path
-from sluice.gate.rules.sql import text
+from sluice.gate.sql import text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -21,6 +21,8 @@ Progress of a long computation: a line every half minute, for readers of a task'
 
 A Spark Connect server reports to its clients; a Spark of one's own is asked. Commands draw their
 own progress and ignore these lines. If Spark shows pages of its own, the log gives their address.
+
+`engine_of` finds the engine that work would take, without doing it.
 """
 
 import gc
@@ -28,7 +30,7 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property
 from importlib.metadata import version
@@ -40,6 +42,7 @@ from sluice import extras
 from sluice.declare.project import SparkSettings
 from sluice.declare.stores import S3
 from sluice.delta.places.delta_rs import endpoint_of, region
+from sluice.delta.reading.local import without_rows
 from sluice.errors import MissingDependency
 from sluice.extras import require
 from sluice.limits import Limits
@@ -466,3 +469,37 @@ def local_conf(settings: SparkSettings, *, is_short: bool = False) -> dict[str, 
         **RUNTIME_CONF,
         **settings.conf,
     }
+
+
+def engine_of(
+    settings: SparkSettings, work: Callable[["SparkSession"], object], *, is_small: bool
+) -> str:
+    """Return the engine of `work` as a report names it; tables have no rows meanwhile.
+
+    `work` compiles what would be computed.
+    """
+    if not (is_small and settings.computes_here):
+        return SPARK
+    from sluice.interpreter.local_session import Session, interpreting
+
+    try:
+        with without_rows(), interpreting(Session()) as session:
+            work(session)  # type: ignore[arg-type] # a client like others
+    except left_to_spark() as reason:
+        return f"{SPARK}: {reason}"
+    return PROCESS
+
+
+def reason_for_spark(
+    settings: SparkSettings, engine: str, size: int, large: str = ""
+) -> Iterator[str]:
+    """Yield the reason, in words, why work that reads so many bytes is left to Spark, if it is.
+
+    `large`: why it is too large for this process, if not because of these bytes.
+    """
+    name, _, reason = engine.partition(": ")
+    if name != SPARK:
+        return
+    if not settings.computes_here:
+        reason = "the project's `spark` settings leave small batches to it"
+    yield f"by Spark: {reason or large or f'{size / 1e6:,.1f} MB are read at once'}"

@@ -28,8 +28,17 @@ from pyspark.sql.types import StructType
 from sluice.interpreter.local_session import Service, Session
 from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.language.syntax import Verbatim
-from sluice.spark_pipelines.elements import Changes, Dataset, DatasetKind, Elements, Place, Query
-from sluice.spark_pipelines.statements import StatementMistake, read_statements, setting_problem
+from sluice.spark_pipelines.elements import (
+    Changes,
+    Dataset,
+    DatasetKind,
+    Elements,
+    Place,
+    Query,
+    StatementMistake,
+    read_statements,
+    setting_problem,
+)
 
 FILES = (".py", ".sql")
 QUERIES = ("SELECT", "WITH", "VALUES", "FROM", "TABLE", "(")

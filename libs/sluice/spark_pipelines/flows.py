@@ -20,13 +20,18 @@ from sluice.delta.log.opened import exists
 from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.language.names import NAME, unknown
 from sluice.language.syntax import Tree, Verbatim, reason_of, render
-from sluice.language.typed.types import read_columns
-from sluice.spark_pipelines.delivered import declared_columns, declared_topic
+from sluice.language.types import read_columns
 from sluice.spark_pipelines.elements import Dataset, FullName, Query
 from sluice.spark_pipelines.expressions import Expressions, call
 from sluice.spark_pipelines.plans import Plans, Tables, text_of
 from sluice.spark_pipelines.rows import Column, Rows
-from sluice.spark_pipelines.tables import WAREHOUSE, PipelineTables, Refused
+from sluice.spark_pipelines.tables import (
+    WAREHOUSE,
+    PipelineTables,
+    Refused,
+    declared_columns,
+    declared_topic,
+)
 from sluice.spark_pipelines.texts import (
     free_name,
     names_in,

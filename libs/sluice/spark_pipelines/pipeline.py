@@ -14,10 +14,16 @@ from sqlglot.errors import SqlglotError
 
 from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.language.syntax import reason_of, render
-from sluice.spark_pipelines.elements import Dataset, Elements, FullName, Place, Query
+from sluice.spark_pipelines.elements import (
+    Dataset,
+    Elements,
+    FullName,
+    Place,
+    Query,
+    setting_problem,
+)
 from sluice.spark_pipelines.expressions import NotTranslated
 from sluice.spark_pipelines.flows import FlowReader, by_name
-from sluice.spark_pipelines.statements import setting_problem
 from sluice.spark_pipelines.tables import PipelineTables, Refused
 from sluice.spark_pipelines.texts import changing_part, parsed
 

@@ -29,8 +29,7 @@ from sluice.spark_pipelines.expressions import (
     literal,
     name_of,
 )
-from sluice.spark_pipelines.rows import Column, Rows
-from sluice.spark_pipelines.sides import combine_sets, join
+from sluice.spark_pipelines.rows import Column, Rows, combine_sets, join
 
 MOST_ROWS = 1_000  # that a plan has itself
 

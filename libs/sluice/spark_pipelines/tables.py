@@ -7,14 +7,18 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from os import environ
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.pipelines.cli import PipelineSpec
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 from sqlglot.errors import SqlglotError
 
+from sluice.cache import cache_folder
 from sluice.declare.building import (
     DeclarationFile,
     appended_view,
@@ -29,10 +33,10 @@ from sluice.declare.table import Graph, Table
 from sluice.delta.log.opened import open_version
 from sluice.errors import ConfigError
 from sluice.language.syntax import reason_of
-from sluice.language.typed.types import canonical
-from sluice.spark_pipelines.delivered import declared_columns, one_row
+from sluice.language.types import canonical
 from sluice.spark_pipelines.elements import Dataset, Elements, FullName, Place, Query
-from sluice.spark_pipelines.texts import declared_types, free_name, table_name
+from sluice.spark_pipelines.expressions import NotTranslated
+from sluice.spark_pipelines.texts import column_name, declared_types, free_name, table_name
 
 WAREHOUSE = "spark.sql.warehouse.dir"
 
@@ -202,3 +206,60 @@ class PipelineTables:
         if place:
             self.tables[table_id] = found
         return found
+
+
+def declared_columns(schema: StructType) -> dict[str, Any]:
+    """Return the fields that declare a schema: its columns, and names that can't be theirs.
+
+    Raises NotTranslated if two columns would have one name, or one has a type that none may have.
+    """
+    names = {column_name(f.name): f.name for f in schema}
+    if lost := {f.name for f in schema} - {*names.values()}:
+        raise NotTranslated(f"the name of column {min(lost)!r} is that of another one, in a table")
+    types = map(_declared_type, schema)
+    renamed = {new: old for new, old in names.items() if new != old}
+    ddl = ", ".join(f"{name} {type_}" for name, type_ in zip(names, types, strict=True))
+    return {"schema": ddl, **({"names": renamed} if renamed else {})}
+
+
+def _declared_type(field: StructField) -> str:
+    try:
+        return canonical(field.dataType.simpleString())
+    except ValueError as error:
+        raise NotTranslated(f"column {field.name!r}: {error}") from None
+
+
+MESSAGE = "key BINARY, value BINARY, partition INT, offset BIGINT, timestamp TIMESTAMP"
+OF_TOPICS = {"subscribe", "kafka.bootstrap.servers", "startingoffsets", "kafka.isolation.level"}
+OF_ERRORS = {"failondataloss", "minpartitions"}  # change no result, or what Sluice always refuses
+
+
+def declared_topic(options: Mapping[str, str]) -> dict[str, Any]:
+    """Return the source of a topic's messages, by the options of Spark's reader.
+
+    Raises ValueError for what a source can't have.
+    """
+    given = {key.lower(): value for key, value in options.items()}
+    if unknown := sorted(given.keys() - OF_TOPICS - OF_ERRORS):
+        raise ValueError(
+            f"the option {unknown[0]!r} of a topic is not supported: declare the topic as a source "
+            "in YAML, with a connection that has the client's settings"
+        )
+    topic, servers = given.get("subscribe", ""), given.get("kafka.bootstrap.servers", "")
+    if not topic or "," in topic or not servers:
+        raise ValueError("a stream of Kafka has one topic as `subscribe`, and its servers")
+    start = given.get("startingoffsets", "latest")
+    if start not in ("earliest", "latest"):
+        raise ValueError(f"startingOffsets {start!r} is not supported: earliest or latest")
+    isolation = given.get("kafka.isolation.level", "read_uncommitted")
+    kafka = {"topic": topic, "servers": servers, "start": start, "isolation": isolation}
+    return {"kafka": kafka, "value": {"format": "bytes"}, "schema": MESSAGE}
+
+
+def one_row() -> dict[str, Any]:
+    """Return the dimension of one row, to which constant rows are joined: a file in the cache."""
+    file = cache_folder(environ) / "constants" / "one_row.parquet"
+    if not file.exists():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table({"one": [1]}), file)
+    return {"path": str(file), "format": "parquet", "schema": "one BIGINT", "key": ["one"]}

@@ -12,7 +12,7 @@ from sqlglot.tokenizer_core import TokenType
 from sluice.interpreter.expressions.from_protocol import schema_of, type_of
 from sluice.language.names import NAME
 from sluice.language.syntax import KEYWORDS, Tree, Verbatim
-from sluice.language.typed.types import canonical
+from sluice.language.types import canonical
 from sluice.spark_pipelines.expressions import is_aggregated
 
 

@@ -12,7 +12,7 @@ from sluice.terminal.output import Format, write_found
 
 if TYPE_CHECKING:
     from sluice.declare.table import Graph
-    from sluice.read.ordered.rows import Rows
+    from sluice.read.keyed import Rows
 
 F = TypeVar("F", bound=Callable[..., Any])
 CHOOSING = ("version", "to_version", "as_of")

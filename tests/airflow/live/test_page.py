@@ -37,7 +37,7 @@ def get(client: AirflowClient, path: str) -> httpx.Response:
 
 
 def test_every_route_is_behind_the_login(stack: Stack, client: AirflowClient) -> None:
-    from sluice.airflow.page.app import app
+    from sluice.airflow.page_app import app
 
     paths = [route.path for route in app.routes if isinstance(route, APIRoute)]
     assert len(paths) == len(app.routes) >= 4

@@ -7,18 +7,17 @@ from dataclasses import replace
 
 from tests.airflow.conftest import Configured
 
-from sluice.airflow.page.app import arguments
+from sluice.airflow.page_app import arguments
 from sluice.declare.meaning import definition_of_deliveries
 from sluice.declare.project import load
-from sluice.delta.notes.failures import Failure, clear, keep
-from sluice.delta.notes.intervals import Note, record
+from sluice.delta.failures import Failure, clear, keep
+from sluice.delta.intervals import Note, record
 from sluice.delta.places.lake_layout import layout
 from sluice.delta.reading.landing import fingerprint
 from sluice.language.interval import Interval
-from sluice.pages.elements import Page, html
-from sluice.report import table_page
-from sluice.report.overview import overview, tables
-from sluice.report.table_page import table
+from sluice.pages import Page, html
+from sluice.report import pages
+from sluice.report.pages import overview, table, tables
 from sluice.report.visit import Visit
 
 NOW = dt.datetime(2017, 3, 9, 12, tzinfo=dt.UTC)
@@ -109,12 +108,12 @@ def test_why_a_row_is_there_is_shown_with_its_rows_and_deliveries(configured: Co
     state = {"table": "shop.items__state", "version": 3, "count": 1, "rows": [{"sum": 1}]}
     told = {**commit, "change": "insert", "before": None, "after": {"id": "<b>"}}
     told |= {"reads": [], "from": [{**part, "deliveries": [delivery]}, state]}
-    page = html(table_page.page(VISIT, found, told))
+    page = html(pages.page(VISIT, found, told))
     assert "71 rows, version 3, the first 1 shown" in page
     assert "__state" not in page, "it has no more than the row"
     for text in ("&lt;b&gt;", "r&lt;1&gt;", "landing/a.csv", 'href="/sluice/tables/shop.items"'):
         assert text in page
-    assert ">no such row<" in html(table_page.page(VISIT, found, {"trouble": "no such row"}))
+    assert ">no such row<" in html(pages.page(VISIT, found, {"trouble": "no such row"}))
 
 
 def test_why_shows_nothing_that_the_visitor_may_not_see(configured: Configured) -> None:
@@ -129,7 +128,7 @@ def test_why_shows_nothing_that_the_visitor_may_not_see(configured: Configured) 
     part = {"table": "hr.pay__deliveries", "version": 73, "count": 71, "rows": [{"pay": "4711"}]}
     told = {"version": 3, "at": "", "batch": 2, "run": None, "change": "insert", "before": None}
     told |= {"after": {"id": 1}, "from": [part | {"deliveries": [delivery]}]}
-    page = html(table_page.page(VISIT, found, told))
+    page = html(pages.page(VISIT, found, told))
     assert "Rows, runs and files of hr are not shown" in page
     for part_of_it in ("4711", "secret", "71 row", "version 73", "hr.pay", "tables/hr"):
         assert part_of_it not in page

@@ -18,10 +18,9 @@ from sqlalchemy import create_engine, insert
 from sqlalchemy.orm import Session
 from tests.airflow.conftest import SHOP, SHOPS_NEWS, Configured
 
-from sluice.airflow.blueprint import site
-from sluice.airflow.page import app as page
-from sluice.airflow.page.app import why
-from sluice.airflow.projects import airflows_config, pipeline_files, project
+from sluice.airflow import page_app as page
+from sluice.airflow.blueprint import airflows_config, pipeline_files, project, site
+from sluice.airflow.page_app import why
 from sluice.report.publish import report_folder
 
 BROKEN = "pipeline: payroll\nschedule: '@daily'\nstart_date: 2024-01-01\nwages: {secret: 1}\n"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sluice.delta.notes.failures import Failure, clear, keep, stored_failures
+from sluice.delta.failures import Failure, clear, keep, stored_failures
 from sluice.delta.places.lake_layout import LakeLayout
 
 AT = datetime(2024, 1, 2, 3, 4, 5, 6, tzinfo=UTC)

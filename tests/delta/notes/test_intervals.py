@@ -10,8 +10,8 @@ import pytest
 from deltalake import DeltaTable
 from tests.delta.tables import ID_AND_V, Small
 
-from sluice.delta.notes import intervals
-from sluice.delta.notes.intervals import (
+from sluice.delta import intervals
+from sluice.delta.intervals import (
     MANY_FILES,
     Note,
     check_kept,
@@ -21,7 +21,7 @@ from sluice.delta.notes.intervals import (
     replaced_by,
     withdraw,
 )
-from sluice.delta.notes.note_tables import append_rows, read_rows, replace_rows
+from sluice.delta.note_tables import append_rows, read_rows, replace_rows
 from sluice.delta.writing.commit import commit_arrow
 from sluice.errors import DeliveriesLost, UsageError
 from sluice.language.interval import Interval

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from deltalake.fs import DeltaStorageHandler
 
-from sluice.delta.notes.note_tables import append_rows, read_rows, read_table
+from sluice.delta.note_tables import append_rows, read_rows, read_table
 
 ROWS = pa.table({"day": ["a:b", "c"], "n": [1, 2]})
 

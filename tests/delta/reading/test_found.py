@@ -10,8 +10,8 @@ import pytest
 from tests.delta.tables import ID_AND_V, Change, Small, by_marking
 
 from sluice.delta.log.opened import CommitCache
-from sluice.delta.reading import found, searching
-from sluice.delta.reading.searched_version import SearchedVersion
+from sluice.delta.reading import searching, wanted
+from sluice.delta.reading.searching import SearchedVersion
 from sluice.limits import Limits
 
 KEYS = 200
@@ -105,18 +105,18 @@ def test_what_was_found_is_of_one_version_and_used_once(table: Small, searches: 
 def test_rows_of_many_bytes_are_not_kept(
     table: Small, searches: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(found, "_found", CommitCache(10, lambda rows: rows.bytes))
+    monkeypatch.setattr(wanted, "_found", CommitCache(10, lambda rows: rows.bytes))
     find(table, [0])
     table.commit(("update", {"id": 0, "v": "a"}))
     assert len(searches) == 2
 
 
 def test_keys_that_no_row_has_are_not_kept(table: Small) -> None:
-    found._found.clear()
+    wanted._found.clear()
     find(table, list(range(KEYS, 2 * KEYS)))
-    assert not found._found
+    assert not wanted._found
     find(table, [0, KEYS])
-    assert found._found.currsize > KEYS // 100
+    assert wanted._found.currsize > KEYS // 100
 
 
 def test_a_commit_that_lost_a_race_looks_again(table: Small, searches: list[Any]) -> None:

@@ -30,13 +30,13 @@ from tests.support.indexing import TAKE_AWAY, index_all
 
 from sluice.delta.reading import row_index
 from sluice.delta.reading.row_index import codes_of
-from sluice.delta.reading.searched_version import SearchedVersion
-from sluice.delta.upkeep import inspection
+from sluice.delta.reading.searching import SearchedVersion
+from sluice.delta.upkeep import erasure
 from sluice.delta.writing.commit import commit_arrow
 from sluice.errors import UsageError
 from sluice.limits import Limits
-from sluice.read.ordered.keyed import KeyedTable
-from sluice.read.stored.snapshot import Snapshot
+from sluice.read.keyed import KeyedTable
+from sluice.read.snapshot import Snapshot
 
 
 @pytest.fixture
@@ -255,7 +255,7 @@ def test_the_least_used_tables_make_room(
 def test_the_doctor_finds_an_index_of_other_rows(
     indexed: str, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert list(inspection.index_faults(indexed)) == []
+    assert list(erasure.index_faults(indexed)) == []
     right = row_index.TableIndex._read
     monkeypatch.setattr(row_index.TableIndex, "_read", lambda *given: right(*given).slice(1))
     monkeypatch.setattr(row_index, "_open", {})
@@ -263,7 +263,7 @@ def test_the_doctor_finds_an_index_of_other_rows(
     for _ in range(2):
         searched(indexed, WANTED)
     monkeypatch.setattr(row_index.TableIndex, "_read", right)
-    ((name, what, mend),) = inspection.index_faults(indexed)
+    ((name, what, mend),) = erasure.index_faults(indexed)
     assert name == "wrong-index"
     assert "3 files" in what
     assert str(next(cache.iterdir())) in mend

@@ -21,8 +21,8 @@ from tests.delta.reading.searched import (
 )
 
 from sluice.delta.log.files import FEATURE
-from sluice.delta.reading import by_arrow, searching
-from sluice.delta.reading.searched_version import SearchedVersion
+from sluice.delta.reading import searching
+from sluice.delta.reading.searching import SearchedVersion
 from sluice.limits import Limits
 
 
@@ -36,7 +36,7 @@ def are_many(monkeypatch: pytest.MonkeyPatch) -> None:
 def by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """How a file is read."""
     if request.param == "group by group":
-        monkeypatch.setattr(by_arrow, "TOGETHER_BYTES", 1)
+        monkeypatch.setattr(searching, "TOGETHER_BYTES", 1)
     return str(request.param)
 
 

@@ -10,7 +10,7 @@ from deltalake import DeltaTable, write_deltalake
 from tests.delta.tables import ID_AND_V, Small
 
 from sluice.delta.places.lake_layout import table_at
-from sluice.delta.upkeep.inspection import (
+from sluice.delta.upkeep.erasure import (
     TableFault,
     file_faults,
     file_retention,

@@ -11,7 +11,7 @@ from tests.support.ageing import age
 
 from sluice.delta.log.position import head
 from sluice.delta.places import failpoint
-from sluice.delta.upkeep.vacuum import clean_log
+from sluice.delta.upkeep.maintenance import clean_log
 
 NOW = datetime.now(UTC)
 
@@ -82,10 +82,10 @@ def test_a_kill_leaves_a_shorter_log(tmp_path: Path, monkeypatch: pytest.MonkeyP
         if len(versions(table)) == 20:
             raise KeyboardInterrupt(f"{place} {uri}")
 
-    monkeypatch.setattr("sluice.delta.upkeep.vacuum.passing", killed)
+    monkeypatch.setattr("sluice.delta.upkeep.maintenance.passing", killed)
     with pytest.raises(KeyboardInterrupt):
         clean_log(table.uri, 34, NOW)
-    monkeypatch.setattr("sluice.delta.upkeep.vacuum.passing", failpoint.passing)
+    monkeypatch.setattr("sluice.delta.upkeep.maintenance.passing", failpoint.passing)
     assert versions(table) == list(range(15, 35))
     assert table.rows() == stood
     assert clean_log(table.uri, 34, NOW)

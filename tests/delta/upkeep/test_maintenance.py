@@ -15,15 +15,14 @@ from pyspark.sql.types import StructType
 from tests.delta.tables import Small, by_delta_rs
 from tests.support.ageing import age
 
-from sluice.changes.order import Direction
+from sluice.changes import Direction
 from sluice.delta.log.position import Pin, head, head_as_found, positions
 from sluice.delta.reading.local import plain
 from sluice.delta.upkeep import maintenance
-from sluice.delta.upkeep.maintenance import Filing, upkeep
-from sluice.delta.upkeep.vacuum import committed_at, vacuum
+from sluice.delta.upkeep.maintenance import Filing, committed_at, upkeep, vacuum
 from sluice.delta.writing import merge, own_commits
 from sluice.delta.writing.filing import is_in_order
-from sluice.delta.writing.statistics import GROUP_ROWS
+from sluice.delta.writing.own_commits import GROUP_ROWS
 from sluice.limits import Limits
 
 if TYPE_CHECKING:

@@ -33,8 +33,8 @@ from sluice.delta.upkeep.table_invariants import feed_faults, position_faults
 from sluice.delta.writing.commit import commit_arrow
 from sluice.delta.writing.filing import is_in_order
 from sluice.delta.writing.own_commits import rows_of
-from sluice.read.ordered.keyed import KeyedTable
-from sluice.read.stored.snapshot import Snapshot
+from sluice.read.keyed import KeyedTable
+from sluice.read.snapshot import Snapshot
 
 pytestmark = pytest.mark.usefixtures("small_row_groups")
 

@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 from pyspark.sql.types import StructType
 from tests.delta.tables import Small, by_delta_rs
 
-from sluice.changes.order import Direction
+from sluice.changes import Direction
 from sluice.delta.upkeep import pieces, rewriting
 from sluice.delta.upkeep.maintenance import Filing
 from sluice.delta.upkeep.rewriting import may_merge, merge

@@ -18,7 +18,7 @@ from pyarrow import parquet
 from pyspark.sql.types import StructType
 from tests.delta.tables import ID_AND_V, Small, a_position, pins
 
-from sluice.delta.notes.intervals import Note
+from sluice.delta.intervals import Note
 from sluice.delta.upkeep.table_invariants import (
     Digest,
     count_faults,

@@ -12,16 +12,15 @@ from tests.delta.tables import ID_AND_V, Small, a_position, by_marking
 from tests.support.ageing import age
 from tests.support.forked import forked
 
-from sluice.changes.order import Direction
+from sluice.changes import Direction
 from sluice.delta.log.actions import Log
 from sluice.delta.log.files import vector_file
 from sluice.delta.log.position import head_as_found
 from sluice.delta.places.failpoint import VARIABLE
-from sluice.delta.upkeep import vacuum as vacuuming
+from sluice.delta.upkeep import maintenance as vacuuming
 from sluice.delta.upkeep.erasure import erase_past
-from sluice.delta.upkeep.maintenance import Filing
+from sluice.delta.upkeep.maintenance import Filing, vacuum
 from sluice.delta.upkeep.rewriting import merge
-from sluice.delta.upkeep.vacuum import vacuum
 from sluice.delta.writing.commit import overwrite_arrow
 from sluice.limits import Limits
 

@@ -21,7 +21,7 @@ from tests.delta.tables import (
     by_spark,
 )
 
-from sluice.changes.diff import CHANGE
+from sluice.changes import CHANGE
 from sluice.delta.log.continuity import lost_race_of
 from sluice.delta.log.position import Head, head_as_found, positions
 from sluice.delta.reading.spark_reads import create

@@ -18,26 +18,23 @@ from deltalake import DeltaTable, QueryBuilder, write_deltalake
 from pyspark.sql.types import StructType
 from tests.delta.tables import ID_AND_V, LARGE, Change, Small, a_position, by_marking, by_spark
 
-from sluice.changes.diff import CHANGE
-from sluice.changes.order import Direction
+from sluice.changes import CHANGE, Direction
 from sluice.delta.log import files as replayed
 from sluice.delta.log.actions import Log
 from sluice.delta.log.files import added_files, has_vectors
 from sluice.delta.log.position import head_as_found
-from sluice.delta.reading import by_arrow
+from sluice.delta.reading import searching
 from sluice.delta.reading.live import live_rows
 from sluice.delta.reading.local import read_few, read_rows
-from sluice.delta.upkeep.maintenance import Filing
+from sluice.delta.upkeep.maintenance import Filing, vacuum
 from sluice.delta.upkeep.rewriting import merge, rewrite_marked
 from sluice.delta.upkeep.table_invariants import feed_faults, position_faults, row_count
-from sluice.delta.upkeep.vacuum import vacuum
-from sluice.delta.writing.commit import commit_arrow, overwrite_arrow
-from sluice.delta.writing.marking import is_marked, most_marked
+from sluice.delta.writing.commit import commit_arrow, is_marked, most_marked, overwrite_arrow
 from sluice.delta.writing.own_commits import vectors_allowed
 from sluice.errors import HistoryLost
 from sluice.limits import Limits
-from sluice.read.ordered.keyed import KeyedTable
-from sluice.read.stored.snapshot import Snapshot
+from sluice.read.keyed import KeyedTable
+from sluice.read.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -379,7 +376,7 @@ def test_a_table_that_can_not_be_searched_is_rewritten_by_the_commit(
     table: Small, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As if another writer had left files with columns of other types."""
-    monkeypatch.setattr(by_arrow, "columns_of", Mock(side_effect=pa.ArrowInvalid("other types")))
+    monkeypatch.setattr(searching, "columns_of", Mock(side_effect=pa.ArrowInvalid("other types")))
     done = table.commit(*CHANGES)
     monkeypatch.undo()
     assert table.rows() == sorted(expected(*CHANGES), key=repr)

@@ -29,7 +29,7 @@ from tests.delta.tables import (
 from tests.support.forked import forked
 from tests.support.games import seeds
 
-from sluice.changes.order import Direction
+from sluice.changes import Direction
 from sluice.delta.log.actions import Log
 from sluice.delta.log.files import has_vectors
 from sluice.delta.log.position import head
@@ -42,8 +42,8 @@ from sluice.delta.upkeep.table_invariants import feed_faults, position_faults
 from sluice.delta.writing.commit import commit_arrow, overwrite_arrow
 from sluice.errors import LostRace
 from sluice.limits import Limits
-from sluice.read.ordered.keyed import KeyedTable
-from sluice.read.stored.snapshot import Snapshot
+from sluice.read.keyed import KeyedTable
+from sluice.read.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from sluice.engine.computing.batch_plan import Carried
+from sluice.engine.batch_plan import Carried
 
 
 @pytest.mark.parametrize(

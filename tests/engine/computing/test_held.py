@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from sluice.delta.reading.local import nullable, to_arrow
-from sluice.engine.computing.rows import Held, Here, InSpark, has_elements, is_given, is_true
+from sluice.engine.rows import Held, Here, InSpark, has_elements, is_given, is_true
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

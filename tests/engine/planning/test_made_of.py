@@ -5,8 +5,8 @@ from pathlib import Path
 from sluice.declare.meaning import definition_of_deliveries, fingerprint
 from sluice.declare.project import load
 from sluice.delta.log.continuity import meanings
-from sluice.delta.places.inventory import made_of
-from sluice.engine.planning.nodes import nodes_of
+from sluice.delta.places.lake_layout import made_of
+from sluice.engine.plan import nodes_of
 
 CONFIG = Path(__file__).parents[3] / "config"
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.support.lake import Lake, Row
 
-from sluice.engine.planning.next_batch import NextBatch, RowsRead
-from sluice.engine.planning.nodes import nodes_of
+from sluice.engine.next_batch import NextBatch, RowsRead
+from sluice.engine.plan import nodes_of
 from sluice.operate.explain import explain
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sluice.engine.query.data_faults import naming_data_faults
+from sluice.engine.retries import naming_data_faults
 from sluice.errors import ConfigError, QualityStop
 from sluice.interpreter.local_session import Session, interpreting
 

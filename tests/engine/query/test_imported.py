@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark import cloudpickle
 
-from sluice.engine.query.operator import import_object
+from sluice.engine.operator import import_object
 
 RUN = "import pickle, sys; print(pickle.loads(sys.stdin.buffer.read())())"
 

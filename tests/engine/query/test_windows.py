@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from sluice.declare.table_spec import Window
-from sluice.engine.query.windows import assign
+from sluice.engine.windows import assign
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

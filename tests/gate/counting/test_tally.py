@@ -6,9 +6,8 @@ import pytest
 from tests.gate.rows import SCHEMA, expect, random_rows
 from tests.gate.verdicts import COLUMNS, verdict_on
 
-from sluice.gate.counting.tally import find_repeats
-from sluice.gate.gate import Gate, accepted_rows
-from sluice.gate.rules.suite import compile_uniqueness
+from sluice.gate.gate import Gate, accepted_rows, find_repeats
+from sluice.gate.suite import compile_uniqueness
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

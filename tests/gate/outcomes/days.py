@@ -2,7 +2,7 @@
 
 import datetime as dt
 
-from sluice.gate.counting.batch_counts import BatchCounts, KeptCounts
+from sluice.gate.counts import BatchCounts, KeptCounts
 
 DAY = dt.datetime(2017, 3, 1, tzinfo=dt.UTC)
 

@@ -4,8 +4,8 @@ import random
 
 from tests.gate.outcomes.days import kept
 
-from sluice.gate.counting.batch_counts import BatchCounts
-from sluice.gate.outcomes.anomalies import around, unusual
+from sluice.gate.anomalies import around, unusual
+from sluice.gate.counts import BatchCounts
 
 
 def days(*rows: int, **nulls: int) -> list[BatchCounts]:

@@ -11,17 +11,17 @@ import pytest
 from deltalake import DeltaTable
 from tests.gate.rows import expect
 
-from sluice.delta.notes.note_tables import (
+from sluice.delta.note_tables import (
     append_rows,
     clean_rows,
     read_rows,
     replace_rows,
     tidy_rows,
 )
-from sluice.gate.counting.counts import RowCounts
-from sluice.gate.outcomes import history
-from sluice.gate.outcomes.results import Verdict, row_outcome
-from sluice.gate.rules.row_rules import compile_row_rule
+from sluice.gate import history
+from sluice.gate.counts import RowCounts
+from sluice.gate.results import Verdict, row_outcome
+from sluice.gate.row_rules import compile_row_rule
 
 DAY = dt.datetime(2017, 3, 1, tzinfo=dt.UTC)
 RULE = compile_row_rule(expect("column_values_to_be_between", "stop", column="a", min_value=0))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.gate.conftest import SALES
 
-from sluice.declare.expectation import Expectation
+from sluice.declare.table_spec import Expectation
 from sluice.gate import engine
 from sluice.gate.review import ARGUMENTS, LARGEST, is_plain
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from sluice.gate.rules.row_rules import SINGLE
+from sluice.gate.row_rules import SINGLE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

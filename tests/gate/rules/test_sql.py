@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from sluice.gate.rules.sql import as_json, every, literal, name, some
+from sluice.gate.sql import as_json, every, literal, name, some
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -16,15 +16,15 @@ from tests.support.in_duckdb import wrong
 from tests.support.lake import HEAD, Lake
 from tests.support.landed import Landed, NewLanded
 
-from sluice.changes.diff import CHANGE
+from sluice.changes import CHANGE
 from sluice.declare.project import Project
 from sluice.delta.log.files import has_vectors
 from sluice.delta.upkeep.table_invariants import feed_faults
+from sluice.engine.batch_plan import Context
 from sluice.engine.committing import Kept
-from sluice.engine.context import Context
-from sluice.engine.planning.nodes import nodes_of
-from sluice.operate.definitions.tables import drop
+from sluice.engine.plan import nodes_of
 from sluice.operate.explain import explain
+from sluice.operate.tables import drop
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -17,7 +17,7 @@ from tests.support.oracle import column, ordered, present
 from tests.support.rows import groups, ids, numbers, row, words
 
 from sluice.delta.reading import local
-from sluice.engine.planning.nodes import nodes_of
+from sluice.engine.plan import nodes_of
 from sluice.operate.explain import explain
 
 if TYPE_CHECKING:

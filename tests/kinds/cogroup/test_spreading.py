@@ -10,8 +10,8 @@ from tests.support.in_duckdb import wrong
 from tests.support.lake import Lake
 
 from sluice.delta.writing.filing import is_in_order, slices_of
-from sluice.engine.planning.nodes import nodes_of
-from sluice.engine.query.operator import union
+from sluice.engine.operator import union
+from sluice.engine.plan import nodes_of
 from sluice.kinds.cogroup.batch import LEAST_RANGES, groups_behind
 from sluice.kinds.cogroup.operator import STREAM, CogroupState, pack_rows
 

@@ -14,7 +14,7 @@ VIEW = (
 def test_a_value_that_multiplies_rows_beyond_the_bound_is_named(
     new_lake: NewLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sluice.kinds.join.batch.MULTIPLIED_ROWS", 3)
+    monkeypatch.setattr("sluice.kinds.join.operator.MULTIPLIED_ROWS", 3)
     lake = new_lake(DECLARED + VIEW)
     lake.put("orders", *({"id": i, "k": 7} for i in (1, 2)), *({"id": i} for i in range(3, 9)))
     lake.put("people", {"pid": 1, "k": 7})

@@ -7,7 +7,7 @@ import pytest
 from tests.kinds.lookup.cases import CASES
 from tests.support.contract import held, hold
 
-from sluice.kinds.lookup import facts
+from sluice.kinds.lookup import batch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,5 +20,5 @@ def test_large_facts_of_which_few_change_by_a_dimension(
 ) -> None:
     """They are searched by their own columns; a key that is computed is not among these."""
     (case,) = (case for case in CASES if str(case) == "a refreshed lookup follows its dimensions")
-    monkeypatch.setattr(facts, "CHANGED_SHARE", 9)
+    monkeypatch.setattr(batch, "CHANGED_SHARE", 9)
     hold(replace(case, ways=({"read_here_bytes": 0},)), spark, steps=3)

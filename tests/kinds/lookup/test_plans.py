@@ -15,14 +15,13 @@ from sluice.delta.log.actions import Log
 from sluice.delta.places.lake_layout import layout
 from sluice.delta.reading.local import hand, handed_over
 from sluice.delta.writing.filing import Slice, slices_of
+from sluice.engine import rows
+from sluice.engine.batch_plan import Context
 from sluice.engine.committing import Kept
-from sluice.engine.computing import rows
-from sluice.engine.context import Context
-from sluice.engine.planning.nodes import nodes_of
-from sluice.engine.planning.plan import plan_rebuild
+from sluice.engine.plan import nodes_of, plan_rebuild
 from sluice.kinds.lookup import batch as lookup_batch
 from sluice.kinds.lookup import operator as lookup
-from sluice.kinds.lookup.facts import memory_bytes
+from sluice.kinds.lookup.batch import memory_bytes
 from sluice.limits import Limits
 from sluice.operate import maintain as upkeep
 from sluice.operate.explain import explain
@@ -61,7 +60,7 @@ def test_a_dimension_beyond_the_threshold_is_shuffled_and_the_plan_says_so(
 ) -> None:
     small = query(lake).toArrow().to_pylist()
     lake.session.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
-    monkeypatch.setattr("sluice.kinds.lookup.facts.BROADCAST_SHARE", 0.0)
+    monkeypatch.setattr("sluice.kinds.lookup.batch.BROADCAST_SHARE", 0.0)
     try:
         large = query(lake)
         assert len(exchanges(large)) == 4, "both sides of both joins"

@@ -14,9 +14,9 @@ import pytest
 from tests.support.games import SEED, seeds
 from tests.support.lake import Lake, NewLake, Row, counted
 
-from sluice.delta.reading.searched_version import SearchedVersion
-from sluice.engine.planning.nodes import nodes_of
-from sluice.kinds.over import near
+from sluice.delta.reading.searching import SearchedVersion
+from sluice.engine.plan import nodes_of
+from sluice.kinds.over import operator
 from sluice.kinds.over.operator import OverRows
 from sluice.operate.explain import explain
 
@@ -232,8 +232,8 @@ def play(
 ) -> None:
     """Keep some views through a history, and compare them after each batch."""
     chance = Random(f"{SEED} {seed}")
-    monkeypatch.setattr(near, "LEAST_ROWS", 0)
-    monkeypatch.setattr(near, "ROOM", chance.choice([0, 0.3, 2]))
+    monkeypatch.setattr(operator, "LEAST_ROWS", 0)
+    monkeypatch.setattr(operator, "ROOM", chance.choice([0, 0.3, 2]))
     views = {f"v{i}": View.drawn(chance, 4 * seed + i) for i in range(4)}
     lake = new_lake(SOURCE + "".join(view.declared(name) for name, view in views.items()))
     lake.limit(read_here_bytes=-1, **limits)

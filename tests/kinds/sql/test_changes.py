@@ -8,12 +8,12 @@ from tests.kinds.sql.shop import SOURCES, project, view
 from tests.support.in_duckdb import wrong
 from tests.support.lake import HEAD, Lake
 
-from sluice.delta.places.inventory import leftovers
+from sluice.delta.places.lake_layout import leftovers
 from sluice.engine.advance import Run
-from sluice.operate.definitions.rebuild import rebuild, redefined_parts
 from sluice.operate.doctor import examine
 from sluice.operate.explain import explain
 from sluice.operate.maintain import maintain
+from sluice.operate.rebuild import rebuild, redefined_parts
 from sluice.read.status import status
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from tests.support.lake import HEAD, Lake, counted
 from sluice.declare.project import load
 from sluice.kinds.sql.operator import WholeQuery
 from sluice.operate.explain import explain
-from sluice.operate.lineage.why import why
-from sluice.operate.lineage.why_not import why_not
+from sluice.operate.why import why
+from sluice.operate.why_not import why_not
 from sluice.read.lake import Lake as Reads
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import click
 from tests.kinds.throwaway.spec import Above
 
 from sluice.declare.document import Where
-from sluice.declare.kind import Kind
+from sluice.declare.registry import Kind
 from sluice.declare.resolution import Scope, TableMistakes
 from sluice.declare.table import Table
 from sluice.terminal.options import config_option
@@ -18,12 +18,12 @@ from sluice.terminal.output import Format, write_record
 
 if TYPE_CHECKING:
     from sluice.declare.table import Graph
-    from sluice.engine.planning.nodes import Node
+    from sluice.engine.plan import Node
     from sluice.language.names import Row
-    from sluice.pages.elements import Address, Chapter
+    from sluice.pages import Address, Chapter
     from sluice.read.changelog import Changelog
+    from sluice.read.keyed import KeyedTable
     from sluice.read.lake import Lake
-    from sluice.read.ordered.keyed import KeyedTable
 
 
 class AboveKind(Kind):
@@ -56,7 +56,7 @@ class AboveKind(Kind):
         return Maps(tuple(map(Ids, versions, ids)))
 
     def chapters(self, lake: Lake, table: Table, why: Address) -> list[Chapter]:
-        from sluice.pages.elements import Chapter, Text
+        from sluice.pages import Chapter, Text
 
         key = str(highest(lake, table.id)["id"])
         return [Chapter("The highest", [Text(key, href=why([("key", key)]))])]

@@ -5,10 +5,10 @@ from tests.kinds.throwaway.spec import Above
 
 from sluice.declare.meaning import definition
 from sluice.declare.table import Graph, Table
+from sluice.engine.batch import Batch
 from sluice.engine.committing import Kept
-from sluice.engine.computing.batch import Batch
-from sluice.engine.planning.nodes import Node
-from sluice.engine.query.operator import InputRows, Operator
+from sluice.engine.operator import InputRows, Operator
+from sluice.engine.plan import Node
 
 
 class AboveRows(Operator):

@@ -9,11 +9,11 @@ from tests.support.lake import Lake, counted
 from tests.support.rows import NOON
 
 from sluice.engine.advance import Run, advance_nodes
-from sluice.engine.planning.nodes import nodes_of
+from sluice.engine.plan import nodes_of
 from sluice.errors import ConfigError
 from sluice.kinds.topk import batch as topk
-from sluice.operate.definitions.rebuild import rebuild
 from sluice.operate.explain import explain
+from sluice.operate.rebuild import rebuild
 from sluice.read.changelog import Changelog
 from sluice.read.lake import Lake as Reader
 from sluice.read.status import status

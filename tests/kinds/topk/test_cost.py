@@ -9,8 +9,8 @@ from tests.kinds.topk.rankings import SALES, Lakes, advanced, sale, top
 from tests.support.in_duckdb import wrong
 from tests.support.lake import Lake
 
-from sluice.changes import diff
-from sluice.engine.planning.nodes import nodes_of
+from sluice import changes
+from sluice.engine.plan import nodes_of
 from sluice.kinds.topk.operator import TopKState
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def test_what_comes_behind_the_kept_rows_is_dropped_before_a_shuffle(
     def summed(rows: "DataFrame", columns: tuple[str, ...]) -> "DataFrame":
         plan: Any = rows._jdf  # type: ignore[attr-defined]
         passed.append((rows.count(), plan.queryExecution().executedPlan().toString()))
-        return diff.sum_weights(rows, columns)
+        return changes.sum_weights(rows, columns)
 
     monkeypatch.setattr("sluice.kinds.topk.batch.sum_weights", summed)
     lake.put("sales", *(sale(v, v - 10) for v in range(7)), sale(10, 50), sale(11, 1))

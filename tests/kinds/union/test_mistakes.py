@@ -9,7 +9,7 @@ from pyspark.errors import AnalysisException
 from tests.support.declaring import Mistakes, OfViews
 from tests.support.wording import Wording, cells, each
 
-from sluice.language.typed.coercion import widened_type
+from sluice.language.types import widened_type
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

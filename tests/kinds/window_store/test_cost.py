@@ -8,7 +8,7 @@ import pytest
 from tests.read.tables import day, keyed, write
 
 from sluice.kinds.window_store.reader import ReadOnlyWindowStore
-from sluice.read.stored import snapshot
+from sluice.read import snapshot
 
 DAYS, KEYS = 5, 1_000
 SMALL, LARGE = 400_000, 4_000_000

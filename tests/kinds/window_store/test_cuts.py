@@ -8,8 +8,7 @@ from tests.support.in_duckdb import wrong
 from tests.support.lake import Lake, NewLake, Row, counted, folded
 
 from sluice.delta.writing.filing import Slice, slices_of
-from sluice.kinds.window_store.batch import StoreKept
-from sluice.kinds.window_store.slices import Cuts, in_time
+from sluice.kinds.window_store.operator import Cuts, StoreKept, in_time
 from sluice.operate.maintain import maintain
 from sluice.read.lake import Lake as Reads
 

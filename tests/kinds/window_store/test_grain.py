@@ -2,7 +2,7 @@
 
 import pytest
 
-from sluice.kinds.window_store.slices import Grain
+from sluice.kinds.window_store.operator import Grain
 from sluice.language.wall_clock import Duration
 
 

@@ -8,7 +8,7 @@ from tests.language.examples import COLUMNS
 
 from sluice.language.expression import Expression
 from sluice.language.syntax import CLOCK
-from sluice.language.typed.rules import problems
+from sluice.language.type_rules import problems
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

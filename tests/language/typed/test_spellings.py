@@ -8,7 +8,7 @@ import pytest
 from tests.files.cells import TYPES, cells
 from tests.files.strict import NotTaken, value
 
-from sluice.language.typed.spellings import AROUND, spelling
+from sluice.files.spelled import AROUND, spelling
 
 BOUNDLESS = ("DECIMAL", "BOOLEAN")
 

@@ -10,8 +10,8 @@ from tests.support.engines import differs
 
 from sluice.language import syntax
 from sluice.language.expression import Aggregate, Expression
-from sluice.language.typed.rules import SIGNATURES, aggregate_problem, problems
-from sluice.language.typed.types import KINDS, fits
+from sluice.language.type_rules import SIGNATURES, aggregate_problem, problems
+from sluice.language.types import KINDS, fits
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from sluice.language.typed.types import canonical, field_of, read_columns
+from sluice.language.types import canonical, field_of, read_columns
 
 Refusal = Callable[..., str]
 

@@ -13,7 +13,7 @@ from tests.support.landed import ALLOWED, Landed, NewLanded, day, folder_of
 
 from sluice.engine.advance import Run
 from sluice.errors import ColumnsChanged, ConfigError, HistoryLost, LostRace, UsageError
-from sluice.operate.definitions.rebuild import rebuild
+from sluice.operate.rebuild import rebuild
 from sluice.sources import rebuild as again
 
 HEAD = 'pipeline: shop\nschedule: "@daily"\nstart_date: 2024-01-01\n'
@@ -287,7 +287,7 @@ views:
     lake.advance()
     lake.declare(HEAD + events() + views.format("total: sum(v)"))
     with monkeypatch.context() as killed:
-        killed.setattr("sluice.operate.definitions.rebuild._above", lambda *_: [])
+        killed.setattr("sluice.operate.rebuild._above", lambda *_: [])
         lake.rebuild("totals")
     with pytest.raises(ColumnsChanged):
         lake.advance("sums")

@@ -10,17 +10,17 @@ from tests.cli.forgetting import PEOPLE, forgotten, places
 from tests.cli.trips import Here
 
 from sluice.declare.project import load
+from sluice.delta.intervals import deliveries
 from sluice.delta.log.position import Head
-from sluice.delta.notes.intervals import deliveries
 from sluice.delta.places.lake_layout import layout
 from sluice.delta.upkeep.maintenance import Filing
 from sluice.delta.upkeep.rewriting import unmark
 from sluice.delta.upkeep.table_invariants import rows_by
 from sluice.delta.writing.filing import Slice
 from sluice.limits import Limits
-from sluice.operate.erasure import forgetting
-from sluice.operate.erasure.forget import forget
-from sluice.operate.erasure.subject import Asked
+from sluice.operate import forgetting
+from sluice.operate.forget import forget
+from sluice.operate.subjects import Asked
 from sluice.read.lake import open_lake
 from sluice.spark.session import Spark
 

@@ -9,11 +9,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from sluice.delta.notes.note_tables import append_rows, read_rows
+from sluice.delta.note_tables import append_rows, read_rows
 from sluice.language.names import INTERVAL
-from sluice.operate.erasure import forgetting
-from sluice.operate.erasure.forgetting import without
-from sluice.operate.erasure.remains import Sought
+from sluice.operate import forgetting
+from sluice.operate.forgetting import without
+from sluice.operate.subjects import Sought
 
 DAY = datetime(2024, 1, 2, tzinfo=UTC)
 

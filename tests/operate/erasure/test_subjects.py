@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from sluice.declare.project import load
-from sluice.operate.erasure.subject import Asked, by_condition
+from sluice.operate.subjects import Asked, by_condition
 
 PIPELINE = """
 pipeline: shop

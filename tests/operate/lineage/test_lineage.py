@@ -16,11 +16,11 @@ from sluice.declare.registry import kinds
 from sluice.delta.log.files import active_files
 from sluice.delta.log.opened import open_version as opened_at
 from sluice.delta.reading.local import read_rows
-from sluice.delta.reading.searched_version import SearchedVersion
+from sluice.delta.reading.searching import SearchedVersion
 from sluice.errors import UsageError
-from sluice.operate.lineage.walk import TracedRows, lineage
+from sluice.operate.lineage import TracedRows, lineage
+from sluice.read.commits import back_from
 from sluice.read.lake import Lake, open_lake
-from sluice.read.stored.commits import back_from
 
 
 def walked(lake: Lake, name: str, nth: int, **limits: int) -> list[TracedRows]:

@@ -10,8 +10,8 @@ from tests.support.lake import Lake, Row
 
 from sluice.engine.advance import Run
 from sluice.language.names import ID, INTERVAL
-from sluice.operate.definitions.rebuild import rebuild
-from sluice.operate.lineage.why import why
+from sluice.operate.rebuild import rebuild
+from sluice.operate.why import why
 from sluice.read.lake import open_lake
 
 DECLARED = """

@@ -7,7 +7,7 @@ from tests.cli.previewed import PIPELINE
 from tests.operate.lineage.truth import MORE, Repeating, Truth, stored
 
 import sluice
-from sluice.operate.lineage.reasons import AbsenceReason
+from sluice.operate.why_not import AbsenceReason
 from sluice.read.lake import Lake
 
 VIEWS = """

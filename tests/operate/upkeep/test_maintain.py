@@ -16,7 +16,7 @@ from sluice.delta.log.position import CREATE, Position
 from sluice.delta.reading.spark_reads import create
 from sluice.delta.writing import filing
 from sluice.delta.writing.filing import Slice, slices_of
-from sluice.kinds.window_store.batch import StoreKept
+from sluice.kinds.window_store.operator import StoreKept
 from sluice.language.interval import Schedule
 from sluice.operate import run as running
 from sluice.operate.maintain import Upkeep, maintain, oldest_named
@@ -39,7 +39,7 @@ def ids(lake: Lake) -> list[int]:
 
 def test_a_rebuild_does_not_bring_back_what_has_expired(lake: Lake) -> None:
     from sluice.engine.advance import Run
-    from sluice.operate.definitions.rebuild import rebuild
+    from sluice.operate.rebuild import rebuild
 
     lake.put("traces", *(trace(n, n) for n in range(5)), trace(30, 30))
     lake.advance()

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.read.tables import placed
 
-from sluice.read.conditions.key_order import (
+from sluice.read.key_order import (
     FIRST,
     LAST,
     UNKNOWN,

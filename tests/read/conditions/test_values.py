@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from sluice.errors import UsageError
-from sluice.read.conditions.values import from_text, values_of_columns
+from sluice.read.values import from_text, values_of_columns
 
 PRICE = pa.decimal128(20, 4)
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.errors import UsageError
-from sluice.read.conditions.where import parse
+from sluice.read.where import parse
 
 SCHEMA = pa.schema(
     [

@@ -16,9 +16,9 @@ from tests.read.tables import keyed, placed, write
 
 from sluice.delta.reading import row_index
 from sluice.errors import UsageError
-from sluice.read.conditions.key_order import KeyColumns, KeyRange, place
-from sluice.read.stored import snapshot
-from sluice.read.stored.snapshot import NotBuilt, Rising, Snapshot, SnapshotExpired, _within
+from sluice.read import snapshot
+from sluice.read.key_order import KeyColumns, KeyRange, place
+from sluice.read.snapshot import NotBuilt, Rising, Snapshot, SnapshotExpired, _within
 
 KEY = pa.schema([("k", pa.int64()), ("s", pa.string()), ("v", pa.int64())])
 key_values = st.tuples(

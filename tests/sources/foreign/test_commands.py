@@ -13,9 +13,8 @@ from tests.sources.foreign.conftest import Following, Made
 
 from sluice.cli.main import main
 from sluice.errors import ExitCode
-from sluice.pages.elements import html
-from sluice.report.overview import tables
-from sluice.report.table_page import table
+from sluice.pages import html
+from sluice.report.pages import table, tables
 from sluice.report.visit import Visit
 
 VISIT = Visit(

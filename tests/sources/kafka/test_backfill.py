@@ -12,7 +12,7 @@ from tests.support.landed import RUN
 
 from sluice.airflow.blueprint import Task, TaskKind
 from sluice.airflow.jobs import PipelineRun, job
-from sluice.delta.notes.intervals import deliveries
+from sluice.delta.intervals import deliveries
 from sluice.delta.places.lake_layout import layout
 from sluice.engine.batch_report import BatchReport
 from sluice.errors import ExitCode, HistoryLost

@@ -5,11 +5,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from sluice.delta.notes.intervals import Note
+from sluice.delta.intervals import Note
 from sluice.errors import DeliveriesLost
 from sluice.language.interval import Interval
-from sluice.sources.kafka.message import Message
 from sluice.sources.kafka.offsets import INSTANT, Batches
+from sluice.sources.kafka.records import Message
 
 NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
 

@@ -14,7 +14,7 @@ from sluice.operate.explain import explain
 from sluice.operate.run import deliver
 from sluice.read.pending import Unread
 from sluice.read.status import status
-from sluice.report.overview import tables
+from sluice.report.pages import tables
 from sluice.sources import origins
 
 Made = Callable[..., Topical]

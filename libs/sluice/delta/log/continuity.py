@@ -22,7 +22,7 @@ from sluice.declare.table import Table
 from sluice.delta.log.actions import Log
 from sluice.delta.log.opened import newest_version
 from sluice.delta.log.position import Head, Pin, Position
-from sluice.delta.places.inventory import made_of
+from sluice.delta.places.lake_layout import made_of
 from sluice.errors import (
     ConfigError,
     InputBehind,

@@ -34,7 +34,7 @@ from sluice.cache import rows_folder
 from sluice.delta.places.failpoint import passing
 from sluice.delta.places.folders import local_path
 from sluice.delta.places.table_files import table_files
-from sluice.delta.reading.found import File
+from sluice.delta.reading.wanted import File
 from sluice.errors import UsageError
 
 Codes = np.ndarray[tuple[int], np.dtype[np.uint64]]

@@ -18,7 +18,7 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from sluice.changes.order import Direction
+from sluice.changes import Direction
 from sluice.delta.log.actions import Action
 from sluice.delta.log.continuity import lost_race, lost_race_of
 from sluice.delta.log.files import Added, RowMask, added_files, kept_rows, rows_left
@@ -27,8 +27,8 @@ from sluice.delta.log.position import Head, head_as_found, head_of
 from sluice.delta.places.delta_rs import open_table
 from sluice.delta.places.failpoint import passing
 from sluice.delta.places.table_files import TableFiles, may_create, table_files
-from sluice.delta.reading.by_arrow import Numbers, columns_of
 from sluice.delta.reading.local import arrow_schema
+from sluice.delta.reading.searching import Numbers, columns_of
 from sluice.delta.upkeep.maintenance import Filing, upkeep
 from sluice.delta.upkeep.pieces import (
     IN_MEMORY,
@@ -58,8 +58,8 @@ from sluice.delta.writing.own_commits import (
     remove_action,
     unfenced_properties,
     vectors_allowed,
+    writer_properties,
 )
-from sluice.delta.writing.statistics import writer_properties
 from sluice.errors import LostRace
 from sluice.limits import Limits
 

@@ -15,10 +15,10 @@ from typing import Any
 import pyarrow as pa
 from deltalake.exceptions import DeltaError
 
+from sluice.delta.intervals import Note
 from sluice.delta.log.actions import Log
 from sluice.delta.log.position import CREATE, REBUILD, UPKEEP, Position, positions
-from sluice.delta.notes.intervals import Note
-from sluice.delta.notes.note_tables import files_of
+from sluice.delta.note_tables import files_of
 from sluice.delta.places.delta_rs import open_table
 from sluice.delta.reading.live import live_rows, stream_feed
 from sluice.delta.reading.spark_reads import is_wider

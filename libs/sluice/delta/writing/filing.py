@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from sluice.changes.order import Direction
+from sluice.changes import Direction
 from sluice.delta.log.continuity import lost_race_of
 from sluice.delta.log.files import active_files, file_name, kept_rows
 from sluice.delta.log.opened import open_version
@@ -27,7 +27,7 @@ from sluice.delta.log.position import CREATE, Head, Position, head_of
 from sluice.delta.places.delta_rs import files_below, open_table
 from sluice.delta.places.failpoint import passing
 from sluice.delta.reading.local import nullable, plain, types_of
-from sluice.delta.writing import statistics
+from sluice.delta.writing import own_commits
 from sluice.delta.writing.own_commits import unfenced_properties
 from sluice.language.names import CARRIED, RESERVED_PREFIX
 from sluice.limits import Limits
@@ -156,7 +156,7 @@ def is_in_order(uri: str, files: Sequence[str], column: str) -> bool:
         with filesystem.open_input_file(path) as source:
             footer = pq.read_metadata(source)
         groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
-        if any(group.num_rows > statistics.GROUP_ROWS for group in groups):
+        if any(group.num_rows > own_commits.GROUP_ROWS for group in groups):
             return False
         chunks = (group.column(i) for group in groups for i in range(group.num_columns))
         known = [c.statistics for c in chunks if c.path_in_schema == column and c.statistics]

@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegralType
 
-from sluice.changes.diff import CHANGE
+from sluice.changes import CHANGE
 from sluice.delta.log.continuity import lost_race_of
 from sluice.delta.log.files import table_size
 from sluice.delta.log.opened import open_version
@@ -26,10 +26,16 @@ from sluice.delta.places.lake_layout import table_at
 from sluice.delta.reading.local import plain
 from sluice.delta.reading.spark_reads import check_spark_may_commit
 from sluice.delta.reading.wanted import KeyBounds, clusters
-from sluice.delta.writing import statistics
+from sluice.delta.writing import own_commits
 from sluice.delta.writing.filing import in_order
-from sluice.delta.writing.own_commits import Committed, confirm, count_changes, fenced, result_of
-from sluice.delta.writing.statistics import writer_properties
+from sluice.delta.writing.own_commits import (
+    Committed,
+    confirm,
+    count_changes,
+    fenced,
+    result_of,
+    writer_properties,
+)
 from sluice.errors import HistoryLost
 from sluice.limits import Limits
 
@@ -212,7 +218,7 @@ class SparkCommit:
         """
         uri = self.before.uri
         check_spark_may_commit(self.session, uri)
-        settings = {_METADATA: self.position.to_json(), _ROW_GROUP: str(statistics.GROUP_ROWS)}
+        settings = {_METADATA: self.position.to_json(), _ROW_GROUP: str(own_commits.GROUP_ROWS)}
         with lost_race_of(uri, self.before.version), _set(self.session, settings):
             rows = self.session.read.format("delta").load(uri)  # no version: the transaction's
             writer = filed(rows.where(F.expr(where)) if where else rows).write.format("delta")
@@ -269,7 +275,7 @@ class SparkCommit:
                 f"{_TXN}.txnAppId": self.before.table,
                 f"{_TXN}.txnVersion": str(mine.batch),
                 _METADATA: mine.to_json(),
-                _ROW_GROUP: str(statistics.GROUP_ROWS),
+                _ROW_GROUP: str(own_commits.GROUP_ROWS),
                 **_NO_VECTORS,
             }
             with _set(self.session, settings):

@@ -15,7 +15,7 @@ from sluice.interpreter.expressions.expression_tree import split_name
 from sluice.interpreter.expressions.from_sql import read_sql, read_type
 from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.interpreter.values.value_types import SIMPLE
-from sluice.language.typed.types import read_columns
+from sluice.language.types import read_columns
 
 _DESCENDING = proto.Expression.SortOrder.SORT_DIRECTION_DESCENDING
 _NULLS_FIRST = proto.Expression.SortOrder.SORT_NULLS_FIRST

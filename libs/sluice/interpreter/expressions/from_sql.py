@@ -12,10 +12,10 @@ from sqlglot.errors import SqlglotError
 
 from sluice.interpreter.expressions import expression_tree as E
 from sluice.interpreter.refusals import UnsupportedLocally
+from sluice.interpreter.values.texts import DAY, UNITS
 from sluice.interpreter.values.value_types import BOOLEAN, NULL, SIMPLE, STRING
-from sluice.interpreter.values.zones import DAY, UNITS
+from sluice.language import inference
 from sluice.language.syntax import Tree, Verbatim
-from sluice.language.typed import inference
 
 _NUMBER = re.compile(r"[+-]?\d+(?:\.\d{1,9})?", re.ASCII)
 _PART = re.compile(r"([+-]?)\s*(\d{1,18})(?:\.(\d{1,9}))?\s+([a-z]+?)s?(?:\s+|$)", re.ASCII)

@@ -17,8 +17,7 @@ from sluice.interpreter.refusals import DividedByZero, UnsupportedLocally
 from sluice.interpreter.values.arrow_conversion import arrow_type, to_arrow
 from sluice.interpreter.values.casts import cast, number, whole
 from sluice.interpreter.values.column_batch import Function, Value, constant, each, kernel
-from sluice.interpreter.values.numbering import of_numbers, whole_numbers
-from sluice.interpreter.values.value_order import same_value
+from sluice.interpreter.values.numbering import of_numbers, same_value, whole_numbers
 from sluice.interpreter.values.value_types import BITS as SIZES
 from sluice.interpreter.values.value_types import (
     BOOLEAN,
@@ -39,7 +38,7 @@ from sluice.interpreter.values.value_types import (
     rescale,
     wider,
 )
-from sluice.language.typed.types import Decimal
+from sluice.language.types import Decimal
 
 MOST_DIGITS, MOST_DIGITS_OF_256_BITS = 38, 76
 MOST_QUOTIENT = 10**38  # of a remainder, before Java finds the division impossible

@@ -31,8 +31,7 @@ from sluice.interpreter.values.column_batch import (
     true_mask,
     whole,
 )
-from sluice.interpreter.values.numbering import FLAT, comparable
-from sluice.interpreter.values.value_order import key_of, order_of
+from sluice.interpreter.values.numbering import FLAT, comparable, key_of, order_of
 from sluice.interpreter.values.value_types import BOOLEAN, DOUBLE, INT, STRING, common, wider
 
 NESTED = (T.ArrayType, T.StructType)

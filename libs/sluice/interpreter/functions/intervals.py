@@ -24,8 +24,8 @@ from sluice.interpreter.functions.signatures import Signature, of_column
 from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.interpreter.values.casts import cast
 from sluice.interpreter.values.column_batch import Function, Value, each
-from sluice.interpreter.values.texts import date_of
-from sluice.interpreter.values.value_order import same_value
+from sluice.interpreter.values.numbering import same_value
+from sluice.interpreter.values.texts import DAY, FIRST_DAY, UNITS, date_of
 from sluice.interpreter.values.value_types import (
     DATE,
     INT,
@@ -37,7 +37,6 @@ from sluice.interpreter.values.value_types import (
     is_moment,
     wider,
 )
-from sluice.interpreter.values.zones import DAY, FIRST_DAY, UNITS
 
 
 def months_on(moment: int, months: int) -> int:

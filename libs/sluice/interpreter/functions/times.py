@@ -36,9 +36,16 @@ from sluice.interpreter.refusals import BadValue, UnsupportedLocally
 from sluice.interpreter.values.casts import cast
 from sluice.interpreter.values.column_batch import Function, Value, constant, each, kernel
 from sluice.interpreter.values.numbering import of_numbers
-from sluice.interpreter.values.texts import date_of
+from sluice.interpreter.values.texts import (
+    DAY,
+    FIRST_DAY,
+    UNITS,
+    date_of,
+    offset_at,
+    offset_in,
+    region,
+)
 from sluice.interpreter.values.value_types import DATE, INT, LONG, NTZ, STRING, TIMESTAMP
-from sluice.interpreter.values.zones import DAY, FIRST_DAY, UNITS, offset_at, offset_in, region
 from sluice.language.wall_clock import EPOCH
 
 _TYPES = {

@@ -29,13 +29,16 @@ from sluice.interpreter.values.column_batch import (
     take_rows,
     true_mask,
 )
-from sluice.interpreter.values.numbering import combine, number_values, rank_values, whole_numbers
-from sluice.interpreter.values.value_order import (
+from sluice.interpreter.values.numbering import (
     check_distinct,
+    combine,
     has_floats,
     key_function,
     normal,
+    number_values,
     order_of,
+    rank_values,
+    whole_numbers,
 )
 from sluice.interpreter.values.value_types import (
     BOOLEAN,
@@ -49,7 +52,7 @@ from sluice.interpreter.values.value_types import (
     is_integer,
     of_decimal,
 )
-from sluice.language.typed.types import Decimal
+from sluice.language.types import Decimal
 
 MOST_FIRST = 100_000  # rows of min_by and max_by
 MOST_STEPS = 5_000_000

@@ -39,7 +39,7 @@ from sluice.interpreter.values.column_batch import (
     settle,
     true_mask,
 )
-from sluice.interpreter.values.value_order import has_floats, normal
+from sluice.interpreter.values.numbering import has_floats, normal
 from sluice.interpreter.values.value_types import is_fraction, plain, wider
 
 UNION = proto.SetOperation.SET_OP_TYPE_UNION

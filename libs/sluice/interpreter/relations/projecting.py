@@ -36,7 +36,7 @@ from sluice.interpreter.values.column_batch import (
     take_rows,
     true_mask,
 )
-from sluice.interpreter.values.value_order import group_key, has_floats, has_maps, normal
+from sluice.interpreter.values.numbering import group_key, has_floats, has_maps, normal
 from sluice.interpreter.values.value_types import INT
 
 GENERATORS = ("explode", "explode_outer", "posexplode", "posexplode_outer")

@@ -16,8 +16,7 @@ from sluice.interpreter.expressions.expression_tree import SortItem
 from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.interpreter.values.arrow_conversion import Values
 from sluice.interpreter.values.column_batch import ColumnBatch, Same, Value, hold
-from sluice.interpreter.values.numbering import KeyOf, combine, number_values, rank_values
-from sluice.interpreter.values.value_order import key_of
+from sluice.interpreter.values.numbering import KeyOf, combine, key_of, number_values, rank_values
 from sluice.interpreter.values.value_types import plain
 
 Narrow = Callable[[int, pa.Array], Optional["Relation"]]

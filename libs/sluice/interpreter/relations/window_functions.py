@@ -35,8 +35,8 @@ from sluice.interpreter.values.column_batch import (
     take_rows,
 )
 from sluice.interpreter.values.numbering import whole_numbers
+from sluice.interpreter.values.texts import DAY
 from sluice.interpreter.values.value_types import DOUBLE, INT, common, is_integer
-from sluice.interpreter.values.zones import DAY
 
 MOMENTS = (T.TimestampType, T.TimestampNTZType)
 WHOLE_NUMBERS = (T.IntegerType, T.LongType, T.DateType)

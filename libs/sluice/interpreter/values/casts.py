@@ -14,8 +14,8 @@ from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.interpreter.values import texts
 from sluice.interpreter.values.arrow_conversion import MOMENTS, arrow_type
 from sluice.interpreter.values.column_batch import Kernel, Value, constant, each
-from sluice.interpreter.values.numbering import map_numbers
-from sluice.interpreter.values.value_order import same_value
+from sluice.interpreter.values.numbering import map_numbers, same_value
+from sluice.interpreter.values.texts import DAY
 from sluice.interpreter.values.value_types import (
     DOUBLE,
     INT,
@@ -29,7 +29,6 @@ from sluice.interpreter.values.value_types import (
     rescale,
     truncate,
 )
-from sluice.interpreter.values.zones import DAY
 
 Caster = Callable[[Any], Any]
 Types = type[T.DataType] | tuple[type[T.DataType], ...]

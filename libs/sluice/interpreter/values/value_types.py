@@ -10,7 +10,7 @@ from typing import cast
 from pyspark.sql import types as T
 
 from sluice.interpreter.refusals import BadValue, UnsupportedLocally
-from sluice.language.typed.types import Decimal
+from sluice.language.types import Decimal
 
 BOOLEAN, INT, LONG, DOUBLE, STRING = (
     T.BooleanType(),

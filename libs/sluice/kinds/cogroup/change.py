@@ -14,9 +14,9 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from sluice.changes.diff import CHANGE, agree_in
-from sluice.engine.query.operator import InputRows, Operator, names, same
-from sluice.kinds.cogroup.aggregates.accumulator import Accumulator
+from sluice.changes import CHANGE, agree_in
+from sluice.engine.operator import InputRows, Operator, names, same
+from sluice.kinds.cogroup.accumulator import Accumulator
 from sluice.kinds.cogroup.operator import CogroupState, delta, delta_name, has_rows, present
 
 BROKEN = "_broken"  # the streams to recompute

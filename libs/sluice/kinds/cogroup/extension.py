@@ -19,10 +19,10 @@ from sluice.delta.log.position import Head, Pin, Pins, Position, head, oldest
 from sluice.delta.places.lake_layout import LakeLayout
 from sluice.delta.reading.local import arrow_schema
 from sluice.delta.reading.spark_reads import check_feed, is_readable
-from sluice.engine.computing.batch import Batch
-from sluice.engine.computing.batch_plan import BatchPlan
-from sluice.engine.planning.plan import frontier_of
-from sluice.engine.query.operator import Maintained, Operator, names, same
+from sluice.engine.batch import Batch
+from sluice.engine.batch_plan import BatchPlan
+from sluice.engine.operator import Maintained, Operator, names, same
+from sluice.engine.plan import frontier_of
 from sluice.errors import HistoryLost
 from sluice.kinds.cogroup.operator import CogroupState, rows_column
 from sluice.kinds.cogroup.spec import SHAPE

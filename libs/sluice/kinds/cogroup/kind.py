@@ -9,24 +9,23 @@ from typing import TYPE_CHECKING, Any
 
 from sluice.declare.column_lineage import InputColumns, MadeFrom, Seen, as_changed, of_input
 from sluice.declare.document import Where
-from sluice.declare.kind import Kind
+from sluice.declare.registry import Kind
 from sluice.declare.resolution import Scope, SelectedColumns, TableMistakes
 from sluice.declare.table import Table
 from sluice.declare.table_spec import END, START, WINDOW
 from sluice.kinds.cogroup.spec import Cogroup, Stream
+from sluice.language.inference import aggregate_type
 from sluice.language.interval import IntervalError, parse_time
 from sluice.language.names import unknown
-from sluice.language.typed.coercion import common
-from sluice.language.typed.inference import aggregate_type
-from sluice.language.typed.types import Decimal, family, inner_types, widen_exactly
+from sluice.language.types import Decimal, common, family, inner_types, widen_exactly
 
 if TYPE_CHECKING:
     from sluice.declare.table import Graph
-    from sluice.engine.planning.nodes import Node
-    from sluice.engine.query.operator import Groups, InputRows, Operator
-    from sluice.read.conditions.key_order import KeyRange
+    from sluice.engine.operator import Groups, InputRows, Operator
+    from sluice.engine.plan import Node
+    from sluice.read.key_order import KeyRange
+    from sluice.read.keyed import KeyedTable
     from sluice.read.naming import Given, NamingOption
-    from sluice.read.ordered.keyed import KeyedTable
 
 LARGEST: Mapping[str, int] = {
     "TINYINT": 2**7 - 1,
@@ -95,7 +94,7 @@ class CogroupKind(Kind):
 
     def find_ranges(self, table: KeyedTable, spec: Cogroup, given: Given) -> tuple[KeyRange, ...]:
         """Return the ranges of the key and of windows with that time."""
-        from sluice.read.conditions.key_order import KeyRange, only, places
+        from sluice.read.key_order import KeyRange, only, places
         from sluice.read.naming import key_values, not_so, values_of
 
         if spec.window is None:

@@ -14,10 +14,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructType
 
-from sluice.changes.diff import WEIGHT
+from sluice.changes import WEIGHT
 from sluice.declare.table import Table
-from sluice.engine.query import windows
-from sluice.engine.query.operator import (
+from sluice.engine import windows
+from sluice.engine.operator import (
     ColumnEquality,
     Groups,
     InputRows,
@@ -29,8 +29,8 @@ from sluice.engine.query.operator import (
     union,
     within,
 )
-from sluice.kinds.cogroup.aggregates.accumulator import Accumulator
-from sluice.kinds.cogroup.aggregates.collected import (
+from sluice.kinds.cogroup.accumulator import Accumulator
+from sluice.kinds.cogroup.collected import (
     Bound,
     Collected,
     CountDistinct,
@@ -38,10 +38,18 @@ from sluice.kinds.cogroup.aggregates.collected import (
     Frequent,
     Listed,
 )
-from sluice.kinds.cogroup.aggregates.own import Own
-from sluice.kinds.cogroup.aggregates.sketches import DistinctSketch, QuantileSketch
-from sluice.kinds.cogroup.aggregates.statistics import HigherMoments, Mode, Percentile, Spread
-from sluice.kinds.cogroup.aggregates.sums import Count, RoundedSum, Sum, Truth
+from sluice.kinds.cogroup.numbers import (
+    Count,
+    HigherMoments,
+    Mode,
+    Percentile,
+    RoundedSum,
+    Spread,
+    Sum,
+    Truth,
+)
+from sluice.kinds.cogroup.own import Own
+from sluice.kinds.cogroup.sketches import DistinctSketch, QuantileSketch
 from sluice.kinds.cogroup.spec import Cogroup, Stream
 
 STREAM = "_stream"

@@ -7,19 +7,17 @@ from typing import TYPE_CHECKING
 
 from sluice.declare.column_lineage import MadeFrom, Seen, of_input
 from sluice.declare.document import Where
-from sluice.declare.kind import Kind
+from sluice.declare.registry import Kind
 from sluice.declare.resolution import Scope, TableMistakes
 from sluice.declare.table import Table
 from sluice.kinds.join.spec import END, PRESENT, EquiJoin, ResolvedJoin
 from sluice.language.expression import Expression
-from sluice.language.typed.coercion import common
-from sluice.language.typed.types import are_comparable, is_orderable, widen_exactly
+from sluice.language.types import are_comparable, common, is_orderable, widen_exactly
 
 if TYPE_CHECKING:
     from sluice.declare.table import Graph
-    from sluice.engine.planning.nodes import Node
-    from sluice.engine.query.absence import Condition, Unmatched
-    from sluice.engine.query.operator import Groups, InputRows, Operator
+    from sluice.engine.operator import Condition, Groups, InputRows, Operator, Unmatched
+    from sluice.engine.plan import Node
 
 
 class JoinKind(Kind):
@@ -58,7 +56,7 @@ class JoinKind(Kind):
         return Table(spec.name, spec.pipeline, spec.KIND, columns, tuple(keys), spec, ids, hidden)
 
     def nodes(self, table: Table, graph: Graph) -> tuple[Node, ...]:
-        from sluice.kinds.join.batch import nodes
+        from sluice.kinds.join.operator import nodes
 
         return nodes(table, graph)
 

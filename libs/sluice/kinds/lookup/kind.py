@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sluice.declare.column_lineage import InputColumns, MadeFrom, Seen, of_input
 from sluice.declare.document import Where
-from sluice.declare.kind import Kind
+from sluice.declare.registry import Kind
 from sluice.declare.resolution import (
     Scope,
     TableMistakes,
@@ -20,13 +20,12 @@ from sluice.declare.resolution import (
 from sluice.declare.table import Table, carried_columns, carried_key, hidden_of, tables_not_stored
 from sluice.kinds.lookup.spec import Join, Lookup
 from sluice.language.names import BATCH, HIDDEN_TYPES
-from sluice.language.typed.types import are_comparable
+from sluice.language.types import are_comparable
 
 if TYPE_CHECKING:
     from sluice.declare.table import Graph
-    from sluice.engine.planning.nodes import Node
-    from sluice.engine.query.absence import Condition, Unmatched
-    from sluice.engine.query.operator import Groups, InputRows, Operator
+    from sluice.engine.operator import Condition, Groups, InputRows, Operator, Unmatched
+    from sluice.engine.plan import Node
 
 
 class LookupKind(Kind):

@@ -14,14 +14,15 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from sluice.declare.table import Table, carried_columns
-from sluice.engine.query.absence import Condition, Unmatched
-from sluice.engine.query.operator import (
+from sluice.engine.operator import (
     COLUMNS,
     CURRENT,
     NTH,
+    Condition,
     Groups,
     InputRows,
     Operator,
+    Unmatched,
     names,
     union,
     within,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sluice.declare.column_lineage import MadeFrom, Seen, as_changed, of_input
 from sluice.declare.document import Where
-from sluice.declare.kind import Kind
+from sluice.declare.registry import Kind
 from sluice.declare.resolution import Scope, TableMistakes
 from sluice.declare.table import Table, carried_columns, carried_key, hidden_of
 from sluice.kinds.over.spec import (
@@ -21,8 +21,8 @@ from sluice.kinds.over.spec import (
     WindowedExpression,
 )
 from sluice.language.expression import Expression, SortKey
-from sluice.language.typed.inference import aggregate_type, whole_type
-from sluice.language.typed.types import (
+from sluice.language.inference import aggregate_type, whole_type
+from sluice.language.types import (
     DAY,
     INTEGERS,
     INTERVALS,
@@ -37,7 +37,7 @@ from sluice.language.typed.types import (
 
 if TYPE_CHECKING:
     from sluice.declare.table import Graph
-    from sluice.engine.planning.nodes import Node
+    from sluice.engine.plan import Node
 
 INEXACT = "{} depends on the order of ties; write OVER (w ROWS UNBOUNDED PRECEDING)"
 
@@ -65,7 +65,7 @@ class OverKind(Kind):
         return Table(spec.name, spec.pipeline, spec.KIND, columns, tuple(keys), spec, ids, hidden)
 
     def nodes(self, table: Table, graph: Graph) -> tuple[Node, ...]:
-        from sluice.kinds.over.near import nodes
+        from sluice.kinds.over.operator import nodes
 
         return nodes(table, graph)
 

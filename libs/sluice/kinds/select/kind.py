@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING
 
 from sluice.declare.column_lineage import MadeFrom, Seen, as_changed, of_input
 from sluice.declare.document import Where
-from sluice.declare.kind import Kind
+from sluice.declare.registry import Kind
 from sluice.declare.resolution import Scope, TableMistakes
 from sluice.declare.table import Table, hidden_of
 from sluice.kinds.select.spec import Selection, keys_of, place_of
-from sluice.language.typed.coercion import element
-from sluice.language.typed.types import base_name
+from sluice.language.types import base_name, element
 
 if TYPE_CHECKING:
     from sluice.declare.table import Graph
-    from sluice.engine.planning.nodes import Node
+    from sluice.engine.plan import Node
 
 
 class SelectKind(Kind):

@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from sluice.changes.diff import departures
+from sluice.changes import departures
 from sluice.declare.meaning import definition
 from sluice.declare.table import Graph, Table
+from sluice.engine.batch import Batch
 from sluice.engine.committing import Kept
-from sluice.engine.computing.batch import Batch
-from sluice.engine.planning.nodes import Node
-from sluice.engine.query.operator import InputRows, Operator, names, passed_on
+from sluice.engine.operator import InputRows, Operator, names, passed_on
+from sluice.engine.plan import Node
 from sluice.errors import QualityStop
 from sluice.kinds.select.spec import Selection, keys_of, place_of
 

@@ -38,10 +38,10 @@ from sluice.kinds.sql.trees import (
     substitute,
 )
 from sluice.language.expression import UNREADABLE, Expression
+from sluice.language.inference import infer
 from sluice.language.names import internal
 from sluice.language.syntax import Tree
-from sluice.language.typed.inference import infer
-from sluice.language.typed.types import widen_exactly
+from sluice.language.types import widen_exactly
 
 Written = tuple[str, int]  # an expression, and its line in the query, 0 if it isn't known
 Names = frozenset[str]

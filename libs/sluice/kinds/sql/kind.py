@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from sluice.declare.column_lineage import InputColumn, MadeFrom
-from sluice.declare.kind import Kind
+from sluice.declare.registry import Kind
 from sluice.declare.table import Table
 from sluice.kinds.sql.spec import Sql
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from sluice.declare.document import Where
     from sluice.declare.resolution import TableMistakes
     from sluice.declare.table import Graph
-    from sluice.engine.planning.nodes import Node
+    from sluice.engine.plan import Node
 
 
 class SqlKind(Kind):

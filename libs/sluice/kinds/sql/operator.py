@@ -11,11 +11,11 @@ from sqlglot import exp
 from sluice.declare.meaning import definition
 from sluice.declare.table import Graph, Table
 from sluice.delta.places.lake_layout import LakeLayout
+from sluice.engine.batch import Batch
+from sluice.engine.batch_plan import BatchPlan, Strategy, Way
 from sluice.engine.committing import Kept
-from sluice.engine.computing.batch import Batch
-from sluice.engine.computing.batch_plan import BatchPlan, Strategy, Way
-from sluice.engine.planning.nodes import Node
-from sluice.engine.query.operator import InputRows, Operator, names
+from sluice.engine.operator import InputRows, Operator, names
+from sluice.engine.plan import Node
 from sluice.kinds.sql.spec import NTH, Sql
 from sluice.language import syntax
 

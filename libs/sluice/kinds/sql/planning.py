@@ -19,9 +19,15 @@ from sluice.declare.resolution import TableMistakes
 from sluice.declare.table import Table
 from sluice.kinds.sql import spelling, subqueries
 from sluice.kinds.sql.chain import Chain, Uniqueness, Written, of_table
-from sluice.kinds.sql.clauses import group_rows, keep_distinct, set_of
-from sluice.kinds.sql.joining import join_sources
-from sluice.kinds.sql.joins import JoinedSources, Planner
+from sluice.kinds.sql.clauses import (
+    add_windows,
+    group_rows,
+    keep_distinct,
+    rank_rows,
+    set_of,
+    with_windows_inlined,
+)
+from sluice.kinds.sql.joining import JoinedSources, Planner, join_sources
 from sluice.kinds.sql.query import OF_ROWS, are_shown
 from sluice.kinds.sql.relations import AnyRows, QueryRows, Ranked, TableRows, ViewFields
 from sluice.kinds.sql.spec import NTH, Sql
@@ -36,14 +42,13 @@ from sluice.kinds.sql.trees import (
     line_of,
     sql,
 )
-from sluice.kinds.sql.windows import add_windows, rank_rows, with_windows_inlined
 from sluice.language.expression import UNREADABLE
+from sluice.language.inference import ColumnTypes
 from sluice.language.model import Mistaken, messages_of
 from sluice.language.names import UnknownName, check_name, unknown
 from sluice.language.syntax import Tree
-from sluice.language.typed.inference import ColumnTypes
-from sluice.language.typed.rules import RefusedBySpark
-from sluice.language.typed.types import inner_types
+from sluice.language.type_rules import RefusedBySpark
+from sluice.language.types import inner_types
 
 Tables = Mapping[str, Table]
 

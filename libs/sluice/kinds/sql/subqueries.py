@@ -14,8 +14,13 @@ from sqlglot import exp
 from sluice.kinds.sql import correlated
 from sluice.kinds.sql.clauses import LATER, GroupedNames, groups_of
 from sluice.kinds.sql.correlated import NAMES, is_alone, not_in_any
-from sluice.kinds.sql.joining import join_sources
-from sluice.kinds.sql.joins import JoinedSources, Planner, equalities, prefix_columns
+from sluice.kinds.sql.joining import (
+    JoinedSources,
+    Planner,
+    equalities,
+    join_sources,
+    prefix_columns,
+)
 from sluice.kinds.sql.relations import AnyRows, DistinctRows, QueryRows, StoredRows
 from sluice.kinds.sql.trees import (
     Refused,

@@ -13,20 +13,26 @@ from functools import cached_property
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from sluice.changes.diff import CHANGE, WEIGHT, sum_weights, weigh
+from sluice.changes import CHANGE, WEIGHT, sum_weights, weigh
 from sluice.declare.meaning import definition
 from sluice.declare.table import Graph, Table
 from sluice.delta.log.files import FeedSize, table_size
 from sluice.delta.places.lake_layout import LakeLayout
 from sluice.delta.reading import spark_reads as delta
 from sluice.delta.reading.local import handed_over
+from sluice.engine.batch import Batch, Reread, same_names
+from sluice.engine.batch_plan import (
+    BatchPlan,
+    BatchResult,
+    ChangelogRows,
+    Context,
+    Strategy,
+    Way,
+)
 from sluice.engine.committing import Kept
-from sluice.engine.computing.batch import Batch, Reread, same_names
-from sluice.engine.computing.batch_plan import BatchPlan, BatchResult, ChangelogRows, Strategy, Way
-from sluice.engine.computing.rows import Held, Here, InSpark, is_given, is_true
-from sluice.engine.context import Context
-from sluice.engine.planning.nodes import Node
-from sluice.engine.query.operator import names, within
+from sluice.engine.operator import names, within
+from sluice.engine.plan import Node
+from sluice.engine.rows import Held, Here, InSpark, is_given, is_true
 from sluice.kinds.topk.change import (
     FELL,
     SHORT,

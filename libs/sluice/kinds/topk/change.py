@@ -20,14 +20,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from sluice.changes.diff import CHANGE, WEIGHT, agree_in
-from sluice.changes.order import Direction, at_or_before
+from sluice.changes import CHANGE, WEIGHT, Direction, agree_in, at_or_before
 from sluice.delta.log.files import table_size
 from sluice.delta.reading.local import handed_over, read_feed, read_rows
-from sluice.delta.reading.searched_version import SearchedVersion
+from sluice.delta.reading.searching import SearchedVersion
 from sluice.delta.reading.wanted import WantedValues, are_among, is_exact
-from sluice.engine.computing.batch import Batch
-from sluice.engine.query.operator import names, same
+from sluice.engine.batch import Batch
+from sluice.engine.operator import names, same
 from sluice.kinds.topk.operator import (
     COMPLETE,
     LAST,

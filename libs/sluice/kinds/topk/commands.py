@@ -38,7 +38,7 @@ def top(
 ) -> None:
     """Show the rankings of the top-k VIEW, partition by partition."""
     from sluice.kinds.topk.reader import Ranking
-    from sluice.read.conditions.values import check_columns
+    from sluice.read.values import check_columns
 
     ranking = Ranking.open(lake, view, version)
     check_columns(view, columns, ranking.columns)

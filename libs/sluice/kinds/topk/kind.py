@@ -7,24 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 from sluice.declare.column_lineage import InputColumns, MadeFrom, Seen, as_changed, of_input
 from sluice.declare.document import Where
-from sluice.declare.kind import Kind
+from sluice.declare.registry import Kind
 from sluice.declare.resolution import Scope, TableMistakes, plain_columns
 from sluice.declare.table import Table, carried_columns, carried_key, hidden_of
 from sluice.declare.table_spec import END, START, WINDOW
 from sluice.kinds.topk.spec import TopK
-from sluice.language.typed.types import INTEGERS
+from sluice.language.types import INTEGERS
 
 if TYPE_CHECKING:
     from sluice.declare.table import Graph
-    from sluice.engine.planning.nodes import Node
-    from sluice.engine.query.absence import Condition, Unmatched
-    from sluice.engine.query.operator import Groups, InputRows, Operator
-    from sluice.pages.elements import Address, Chapter
+    from sluice.engine.operator import Condition, Groups, InputRows, Operator, Unmatched
+    from sluice.engine.plan import Node
+    from sluice.pages import Address, Chapter
     from sluice.read.changelog import Changelog, TouchedGroups
-    from sluice.read.conditions.key_order import KeyRange
+    from sluice.read.key_order import KeyRange
+    from sluice.read.keyed import KeyedTable, KeyValues
     from sluice.read.lake import Lake
     from sluice.read.naming import Given, NamingOption
-    from sluice.read.ordered.keyed import KeyedTable, KeyValues
 
 
 class TopKKind(Kind):
@@ -122,7 +121,7 @@ class TopKKind(Kind):
         return find_ranges(table, spec, given)
 
     def chapters(self, lake: Lake, table: Table, why: Address) -> Iterable[Chapter]:
-        from sluice.kinds.topk.page import chapters
+        from sluice.kinds.topk.reader import chapters
 
         return chapters(lake, table, why)
 

@@ -17,12 +17,12 @@ from typing import Union, get_args, get_origin, get_type_hints
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from sluice.changes.order import Direction, at_or_before, field
+from sluice.changes import Direction, at_or_before, field
 from sluice.declare.table import Table, carried_columns
 from sluice.declare.table_spec import TableSpec
-from sluice.engine.query import windows
-from sluice.engine.query.absence import Condition
-from sluice.engine.query.operator import (
+from sluice.engine import windows
+from sluice.engine.operator import (
+    Condition,
     Groups,
     InputRows,
     Operator,

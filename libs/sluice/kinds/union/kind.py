@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING
 
 from sluice.declare.column_lineage import InputColumns, MadeFrom, Seen, of_input
 from sluice.declare.document import Where
-from sluice.declare.kind import Kind
+from sluice.declare.registry import Kind
 from sluice.declare.resolution import Scope, TableMistakes
 from sluice.declare.table import Table
 from sluice.kinds.union.spec import NUMBER, Input, Union, keys_of
+from sluice.language.inference import ColumnTypes
 from sluice.language.names import UnknownName
-from sluice.language.typed.coercion import widened_type
-from sluice.language.typed.inference import ColumnTypes
-from sluice.language.typed.types import family
+from sluice.language.types import family, widened_type
 
 if TYPE_CHECKING:
     from sluice.declare.table import Graph
-    from sluice.engine.planning.nodes import Node
+    from sluice.engine.plan import Node
 
 
 class UnionKind(Kind):

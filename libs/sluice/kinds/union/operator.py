@@ -7,10 +7,10 @@ from pyspark.sql import functions as F
 
 from sluice.declare.meaning import definition
 from sluice.declare.table import Graph, Table
+from sluice.engine.batch import Batch
 from sluice.engine.committing import Kept
-from sluice.engine.computing.batch import Batch
-from sluice.engine.planning.nodes import Node
-from sluice.engine.query.operator import InputRows, Operator, names, passed_on, union
+from sluice.engine.operator import InputRows, Operator, names, passed_on, union
+from sluice.engine.plan import Node
 from sluice.kinds.union.spec import NUMBER, Input, Union, keys_of
 
 

@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 from sluice.declare.column_lineage import InputColumns, MadeFrom, Seen, as_changed, of_input
 from sluice.declare.document import Where
-from sluice.declare.kind import Kind
+from sluice.declare.registry import Kind
 from sluice.declare.resolution import Scope, TableMistakes, plain_columns
 from sluice.declare.table import Table, carried_columns, carried_key, hidden_of
 from sluice.declare.table_spec import END, START
 from sluice.kinds.window_store.spec import WindowStore
-from sluice.language.typed.types import base_name
+from sluice.language.types import base_name
 
 if TYPE_CHECKING:
     from sluice.declare.table import Graph
-    from sluice.engine.planning.nodes import Node
-    from sluice.engine.query.operator import Groups, InputRows, Operator
-    from sluice.pages.elements import Address, Chapter
-    from sluice.read.conditions.key_order import KeyRange
+    from sluice.engine.operator import Groups, InputRows, Operator
+    from sluice.engine.plan import Node
+    from sluice.pages import Address, Chapter
+    from sluice.read.key_order import KeyRange
+    from sluice.read.keyed import KeyedTable, KeyValues
     from sluice.read.lake import Lake
     from sluice.read.naming import Given, NamingOption
-    from sluice.read.ordered.keyed import KeyedTable, KeyValues
 
 NESTED = ("ARRAY", "STRUCT")
 USELESS = "`sequence` chooses one of two rows; with `duplicates` both are kept: drop one"
@@ -57,7 +57,7 @@ class WindowStoreKind(Kind):
         return Table(spec.name, spec.pipeline, spec.KIND, columns, key, spec, (source.id,), hidden)
 
     def nodes(self, table: Table, graph: Graph) -> tuple[Node, ...]:
-        from sluice.kinds.window_store.batch import nodes
+        from sluice.kinds.window_store.operator import nodes
 
         return nodes(table, graph)
 

@@ -16,8 +16,8 @@ from sluice.declare.table import Table
 from sluice.errors import UsageError
 from sluice.kinds.window_store.spec import WindowStore
 from sluice.language.names import Row, unknown
-from sluice.pages.elements import Address, Chapter, data
-from sluice.read.conditions.key_order import (
+from sluice.pages import Address, Chapter, data
+from sluice.read.key_order import (
     Key,
     KeyColumns,
     KeyOrder,
@@ -26,11 +26,10 @@ from sluice.read.conditions.key_order import (
     only,
     places,
 )
-from sluice.read.conditions.values import check
+from sluice.read.keyed import KeyedTable, Rows, check_limit
 from sluice.read.lake import Lake
 from sluice.read.naming import TIME, Given, key_values, not_so, values_of
-from sluice.read.ordered.keyed import KeyedTable
-from sluice.read.ordered.rows import Rows, check_limit
+from sluice.read.values import check
 
 EVENT_TIME, END = "window_start", "window_end"
 KEYS = ("key", "key_from", "key_to")

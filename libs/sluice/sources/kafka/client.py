@@ -24,14 +24,14 @@ from sluice.extras import require
 from sluice.language.interval import Duration
 from sluice.language.wall_clock import EPOCH
 from sluice.sources.kafka.connection import client_settings
-from sluice.sources.kafka.message import (
+from sluice.sources.kafka.offsets import Offsets, TopicDescription
+from sluice.sources.kafka.records import (
     COLUMNS,
     MILLISECOND,
     arrange_events,
     bytes_of,
     each_message,
 )
-from sluice.sources.kafka.offsets import Offsets, TopicDescription
 from sluice.sources.spec import Topic
 
 if TYPE_CHECKING:

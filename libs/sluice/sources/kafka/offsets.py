@@ -16,13 +16,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from sluice.delta.intervals import Note
 from sluice.delta.log.position import Head
-from sluice.delta.notes.intervals import Note
 from sluice.delta.places.lake_layout import table_at
 from sluice.errors import DeliveriesLost, HistoryLost, InputBehind, InputReplaced
 from sluice.language.interval import INSTANT
 from sluice.language.names import INTERVALS, internal
-from sluice.sources.kafka.message import Message
+from sluice.sources.kafka.records import Message
 
 Offsets = Mapping[int, int]
 

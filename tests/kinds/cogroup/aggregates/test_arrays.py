@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.sql import functions as F
 
-from sluice.kinds.cogroup.aggregates.arrays import FEW, bag, grown
+from sluice.kinds.cogroup.accumulator import FEW, bag, grown
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from tests.support.aggregators import Longest, Product
 
-from sluice.kinds.cogroup.aggregates import own
+from sluice.kinds.cogroup import own
 
 PRODUCT = pa.struct({"product": pa.float64(), "zeros": pa.int64()})
 

@@ -13,7 +13,7 @@ from ports import free_port
 from sluice.errors import Retryable, UsageError
 from sluice.language.interval import Duration
 from sluice.sources.kafka.client import Brokers
-from sluice.sources.kafka.message import each_message
+from sluice.sources.kafka.records import each_message
 from sluice.sources.spec import Topic
 
 

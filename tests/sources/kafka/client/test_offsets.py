@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 import pytest
 
 from sluice.errors import HistoryLost, InputBehind, InputReplaced
-from sluice.sources.kafka.message import moment_of
 from sluice.sources.kafka.offsets import OffsetRange, TopicDescription, fingerprint
+from sluice.sources.kafka.records import moment_of
 
 READ = TopicDescription("cluster", "t", "id", {0: 0, 1: 0, 2: 0}, {0: 5, 1: 5, 2: 5})
 FEWER = {"first": {0: 0}, "following": {0: 9}}

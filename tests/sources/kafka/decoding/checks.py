@@ -15,8 +15,7 @@ from sluice.declare.declared import RAW
 from sluice.declare.project import load
 from sluice.interpreter.local_session import Session, interpreting
 from sluice.language.interval import Interval
-from sluice.sources.kafka.formats.records import FormatReader
-from sluice.sources.kafka.message import Message, arrange_messages
+from sluice.sources.kafka.records import FormatReader, Message, arrange_messages
 from sluice.sources.topic import TopicFeed
 
 CONNECTION = '{"conn_type": "kafka", "extra": {"bootstrap.servers": "127.0.0.1:1"}}'

@@ -17,7 +17,7 @@ from tests.sources.kafka.decoding.checks import CONNECTION, check
 from tests.support.registry import registry
 
 from sluice.declare.project import load
-from sluice.sources.kafka import decoding
+from sluice.sources.kafka import rows
 from sluice.sources.topic import TopicFeed
 
 SOURCE = """
@@ -145,7 +145,7 @@ def changes(read: TopicFeed, random: Random, odd: float, count: int) -> list[byt
 @pytest.mark.parametrize("seed", range(12))
 def test_changes_by_chance(read: TopicFeed, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     random = Random(seed)
-    monkeypatch.setattr(decoding, "AT_ONCE", random.choice((2, 5, 50)))
+    monkeypatch.setattr(rows, "AT_ONCE", random.choice((2, 5, 50)))
     sent = changes(read, random, random.choice((0, 0.01, 0.05, 0.3)), 30)
     is_json = read.spec.value and not read.spec.value.is_avro
     with_tombstones = [None if random.random() < 0.1 else value for value in sent]

@@ -14,16 +14,16 @@ from tests.sources.kafka.decoding.checks import RECORD, check, read, rows
 from tests.sources.kafka.decoding.odd import ODD
 
 from sluice.interpreter.local_session import Session, interpreting
-from sluice.sources.kafka import decoding
-from sluice.sources.kafka.decoding import AT, KEY, LEFT_OUT, VALUE, kept_as_sql, message_of
-from sluice.sources.kafka.formats.avro_columns import columns_of_record, plain_record
-from sluice.sources.kafka.formats.json import columns_of_json
-from sluice.sources.kafka.message import (
+from sluice.sources.kafka import rows as message_rows
+from sluice.sources.kafka.avro import columns_of_record, plain_record
+from sluice.sources.kafka.json import columns_of_json
+from sluice.sources.kafka.records import (
     Message,
     arrange_events,
     arrange_messages,
     each_message,
 )
+from sluice.sources.kafka.rows import AT, KEY, LEFT_OUT, VALUE, kept_as_sql, message_of
 from sluice.sources.topic import TopicFeed
 
 __all__ = ["read"]
@@ -61,7 +61,7 @@ def as_json(random: Random, odd: float) -> bytes:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_json_by_chance(read: TopicFeed, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     random = Random(seed)
-    monkeypatch.setattr(decoding, "AT_ONCE", random.choice((2, 5, 50)))
+    monkeypatch.setattr(message_rows, "AT_ONCE", random.choice((2, 5, 50)))
     odd = random.choice((0, 0.005, 0.02, 0.2))
     check(read, [as_json(random, odd) for _ in range(30)])
 
@@ -112,7 +112,7 @@ def as_avro(random: Random, odd: float) -> bytes:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_avro_by_chance(read: TopicFeed, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     random = Random(seed)
-    monkeypatch.setattr(decoding, "AT_ONCE", random.choice((2, 5, 50)))
+    monkeypatch.setattr(message_rows, "AT_ONCE", random.choice((2, 5, 50)))
     odd = random.choice((0, 0.05, 0.5))
     check(read, [as_avro(random, odd) for _ in range(30)])
 
@@ -140,10 +140,10 @@ def test_a_message_is_kept_whole() -> None:
     session, topic = Session(), 'it\'s "a" topic'
     (sent,) = arrange_messages(messages).to_batches()
     parts = pa.table(
-        decoding._describe_rows(topic, decoding.DecodedRows(sent, [{}] * len(messages)))
+        message_rows._describe_rows(topic, message_rows.DecodedRows(sent, [{}] * len(messages)))
     )
     with interpreting(session):
-        rows = session.createDataFrame(parts, StructType(list(decoding.OWN)))
+        rows = session.createDataFrame(parts, StructType(list(message_rows.OWN)))
         told = rows.selectExpr(f"{kept_as_sql(topic)} AS kept").toArrow()["kept"].to_pylist()
     assert [message_of(each) for each in told] == messages
     assert {json.loads(each)["topic"] for each in told} == {topic}

@@ -8,11 +8,17 @@ import pytest
 from pyspark.sql.types import ArrayType, BinaryType, LongType, StringType
 from tests.sources.kafka.decoding.odd import ODD
 
-from sluice.sources.kafka.decoding import FAULT, DecodedColumn, decode_all
-from sluice.sources.kafka.formats import json as json_messages
-from sluice.sources.kafka.formats.json import parse_json
-from sluice.sources.kafka.formats.records import FormatReader, Record, Unusable, to_json
-from sluice.sources.kafka.message import Message, arrange_messages
+from sluice.sources.kafka import json as json_messages
+from sluice.sources.kafka.json import parse_json
+from sluice.sources.kafka.records import (
+    FormatReader,
+    Message,
+    Record,
+    Unusable,
+    arrange_messages,
+    to_json,
+)
+from sluice.sources.kafka.rows import FAULT, DecodedColumn, decode_all
 
 TEXT = StringType()
 

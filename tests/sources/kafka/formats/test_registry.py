@@ -4,7 +4,7 @@ import pytest
 from tests.support.registry import registry
 
 from sluice.errors import UsageError
-from sluice.sources.kafka.formats.registry import Registry
+from sluice.sources.kafka.connection import Registry
 
 SCHEMA = {"schema": '"long"'}
 LOGIN = "Basic bWU6c2VjcmV0"

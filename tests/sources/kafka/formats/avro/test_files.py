@@ -20,10 +20,8 @@ from tests.sources.kafka.conftest import Topical
 from broker import Broker
 from sluice.declare.project import load
 from sluice.errors import ConfigError
-from sluice.sources.kafka.decoding import FAULT, ID, DecodedColumn, decode_all
-from sluice.sources.kafka.formats.records import FormatReader, Unusable
-from sluice.sources.kafka.message import Message, arrange_messages
-from sluice.sources.kafka.rows import reader_of
+from sluice.sources.kafka.records import FormatReader, Message, Unusable, arrange_messages
+from sluice.sources.kafka.rows import FAULT, ID, DecodedColumn, decode_all, reader_of
 from sluice.sources.spec import ValueFormat
 
 Schema = dict[str, Any]

@@ -12,9 +12,8 @@ from tests.sources.kafka.conftest import Topical
 from tests.support.registry import registry
 
 from sluice.errors import Retryable, UsageError
-from sluice.sources.kafka.formats.records import Unusable
-from sluice.sources.kafka.formats.registry import check_registry
-from sluice.sources.kafka.message import Message
+from sluice.sources.kafka.connection import check_registry
+from sluice.sources.kafka.records import Message, Unusable
 from sluice.sources.kafka.rows import reader_of
 from sluice.sources.spec import ValueFormat
 

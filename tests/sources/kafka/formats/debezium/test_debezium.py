@@ -12,10 +12,9 @@ from tests.sources.kafka.conftest import Topical
 from tests.support.lake import HEAD, counted
 
 from sluice.operate.run import run
-from sluice.sources.kafka.formats.debezium import VALUES, ConnectType, Envelope, debezium
-from sluice.sources.kafka.formats.json import meanings_of
-from sluice.sources.kafka.formats.records import Unusable
-from sluice.sources.kafka.message import Message
+from sluice.sources.kafka.debezium import VALUES, ConnectType, Envelope, debezium
+from sluice.sources.kafka.json import meanings_of
+from sluice.sources.kafka.records import Message, Unusable
 
 Made = Callable[..., Topical]
 Row = dict[str, Any]

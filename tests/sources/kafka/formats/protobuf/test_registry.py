@@ -9,8 +9,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from tests.support.protobuf import CLASS, ITEM, ORDER
 from tests.support.registry import registry
 
-from sluice.sources.kafka.formats.records import FormatReader, Unusable
-from sluice.sources.kafka.message import Message
+from sluice.sources.kafka.records import FormatReader, Message, Unusable
 from sluice.sources.kafka.rows import reader_of
 from sluice.sources.spec import ValueFormat
 

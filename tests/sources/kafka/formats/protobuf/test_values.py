@@ -9,7 +9,7 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.json_format import MessageToDict
 from tests.support.protobuf import CLASS
 
-from sluice.sources.kafka.formats.protobuf import value_of
+from sluice.sources.kafka.protobuf import value_of
 
 
 def plain(value: Any) -> Any:

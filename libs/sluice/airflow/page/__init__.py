@@ -1,1 +1,0 @@
-"""The page in Airflow that shows the tables of a project."""

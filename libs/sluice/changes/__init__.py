@@ -1,1 +1,0 @@
-"""Pure functions of DataFrames that compute changes; nothing here opens a table or collects."""

@@ -1,1 +1,0 @@
-"""Notes: small tables that Sluice keeps for itself."""

@@ -1,1 +1,0 @@
-"""Computing: a batch's rows, from changes of the inputs to changes of the table."""

@@ -1,1 +1,0 @@
-"""Counts of a batch: all that rules need, in as few passes as possible."""

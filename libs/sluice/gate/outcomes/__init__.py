@@ -1,1 +1,0 @@
-"""Outcomes: results, the verdict, unusual batches, and their history."""

@@ -1,1 +1,0 @@
-"""Rules: expectations about rows, columns and batches, as printable Spark SQL."""

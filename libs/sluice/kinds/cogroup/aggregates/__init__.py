@@ -1,1 +1,0 @@
-"""Aggregates of a cogroup, each with its state of a group."""

@@ -1,1 +1,0 @@
-"""Types of expressions, by the rules of Spark."""

@@ -1,1 +1,0 @@
-"""Removal of a person: from sources, logs and files, with a receipt."""

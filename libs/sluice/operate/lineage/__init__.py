@@ -1,1 +1,0 @@
-"""Lineage of a row: its origin, and why another is absent."""

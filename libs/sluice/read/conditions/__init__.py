@@ -1,1 +1,0 @@
-"""Conditions, keys and orders of reads, as values that can be compared."""

@@ -1,1 +1,0 @@
-"""Stored versions of one table: commits, files, rows."""

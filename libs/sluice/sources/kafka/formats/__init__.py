@@ -1,1 +1,0 @@
-"""Formats of messages: each one read into records, or columns."""
