@@ -127,3 +127,14 @@ def test_no_larger_table_is_searched_than_may_be(tmp_path: Path) -> None:
     wanted = [{"small": pa.chunked_array([pa.array([1], pa.int16())])}]
     assert searched.few(wanted, 10 * ROWS) is None
     assert replace(searched, limits=Limits()).few(wanted, 10 * ROWS) is not None
+
+
+def test_a_search_reads_the_tables_types_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many files and columns it finds."""
+    uri, read = written(tmp_path, random.Random(5), ()), []
+    types = searching.arrow_schema
+    monkeypatch.setattr(searching, "arrow_schema", lambda *at: read.append(at) or types(*at))
+    assert searched(uri, [{"small": [1, 2]}]).num_rows
+    assert len(read) == 1

@@ -59,7 +59,8 @@ class Market:
             f"S{number:03}": self.chance.uniform(10, 90)
             for number in range(max(5, round(SYMBOLS * scale)))
         }
-        self.customers: dict[int, Row] = {}
+        self.symbols = [*self.prices]
+        self.customers: dict[int, Row] = {}  # numbered from one, as accounts are
         self.accounts: dict[int, int] = {}  # the customer of each
         self.opened: list[Row] = []  # trades that still change
         self.positions: dict[tuple[int, str], tuple[int, int]] = {}  # by whom opened, how many
@@ -106,6 +107,9 @@ class Market:
     def _next(self, what: str) -> int:
         self.numbers[what] = self.numbers.get(what, 0) + 1
         return self.numbers[what]
+
+    def _one_of(self, numbered: Mapping[int, Any]) -> int:
+        return self.chance.choice(range(1, len(numbered) + 1))
 
     def _time(self, days: Sequence[date]) -> datetime:
         day = self.chance.choice(days)
@@ -173,7 +177,7 @@ class Market:
         elif day.day in (10, 20):
             cik = self.chance.randrange(len(self.prices))
             yield {**self._company(cik), "filed_ms": milliseconds(self._time([day]))}
-            security = self._security(cik, [*self.prices][cik])
+            security = self._security(cik, self.symbols[cik])
             yield {**security, "filed_ms": milliseconds(self._time([day]))}
 
     def _event(self, action: str, days: Sequence[date], customer: Row) -> Row:
@@ -212,8 +216,8 @@ class Market:
 
     def _change(self, days: Sequence[date]) -> Row:
         """A later event of the customers' system: it contains only what has changed."""
-        customer = self.chance.choice([*self.customers])
-        account = self.chance.choice([*self.accounts])
+        customer = self._one_of(self.customers)
+        account = self._one_of(self.accounts)
         of_account = {"id": self.accounts[account], "account": {"id": account}}
         action = self.chance.choices(
             ("NEW", "ADDACCT", "UPDCUST", "UPDACCT", "CLOSEACCT", "INACT"), (5, 38, 30, 20, 5, 2)
@@ -243,7 +247,7 @@ class Market:
         customer, symbol = (
             self.chance.choice(self.watched)
             if ends
-            else (self.chance.choice([*self.customers]), self.chance.choice([*self.prices]))
+            else (self._one_of(self.customers), self.chance.choice(self.symbols))
         )
         self.watched.append((customer, symbol))
         action = "CNCL" if ends else "ACTV"
@@ -252,7 +256,7 @@ class Market:
 
     def _cash(self, days: Sequence[date]) -> Row:
         return {
-            "account_id": self.chance.choice([*self.accounts]),
+            "account_id": self._one_of(self.accounts),
             "at": shown(self._time(days)),
             "amount": f"{self.chance.uniform(-900, 1000):.2f}",
             "label": self.chance.choice(("fee", "deposit", "trade, settled")),
@@ -269,7 +273,7 @@ class Market:
         }
 
     def _prospect(self, number: int) -> Row:
-        known = self.chance.choice([*self.customers.values()])
+        known = self.customers[self._one_of(self.customers)]
         is_customer = self.chance.random() < 0.4
         return {
             "agency_id": f"A{number}",
@@ -311,12 +315,12 @@ class Market:
                 rows["holding_changes"].append(self._held(trade))
 
     def _placed(self, days: Sequence[date]) -> Row:
-        symbol = self.chance.choice([*self.prices])
+        symbol = self.chance.choice(self.symbols)
         price = self.prices[symbol]
         placed = shown(self._time(days))
         return {
             "trade_id": self._next("trade"),
-            "account_id": self.chance.choice([*self.accounts]),
+            "account_id": self._one_of(self.accounts),
             "symbol": symbol,
             "type": self.chance.choice([*TRADE_TYPES]),
             "status": "PNDG",

@@ -187,8 +187,7 @@ def read_few(
 
 def arrow_schema(uri: str, version: int) -> pa.Schema:
     """Return the Arrow types in which rows of the table are read here."""
-    schema = pa.schema(open_version(uri, version).schema().to_arrow())
-    return plain(schema.empty_table()).schema
+    return _plain_schema(pa.schema(open_version(uri, version).schema().to_arrow()))
 
 
 def handed_over(session: SparkSession, uri: str, version: int, rows: pa.Table) -> DataFrame:
@@ -276,11 +275,15 @@ def plain(rows: pa.Table) -> pa.Table:
 
     In a table of several pieces, Spark takes an empty one for the end and loses the rest.
     """
-    schema = pa.schema([pa.field(f.name, _plain(f.type)) for f in rows.schema])
+    schema = _plain_schema(rows.schema)
     if not rows.num_rows:  # Spark accepts no column without a chunk
         return pa.Table.from_batches([pa.RecordBatch.from_pylist([], schema=schema)])
     is_plain = rows.schema.equals(schema, check_metadata=True)
     return (rows if is_plain else rows.cast(schema)).combine_chunks()
+
+
+def _plain_schema(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([pa.field(field.name, _plain(field.type)) for field in schema])
 
 
 def _plain(type_: pa.DataType) -> pa.DataType:

@@ -375,7 +375,7 @@ class SearchedVersion:
     def _table(self) -> DeltaTable:
         return open_version(self.uri, self.version)
 
-    @property
+    @cached_property
     def _schema(self) -> pa.Schema:
         return arrow_schema(self.uri, self.version)
 
@@ -437,7 +437,7 @@ class SearchedVersion:
             keep(self.uri, self.version, FoundRows(search.wanted[0], pages))
         return pages
 
-    @property
+    @cached_property
     def _chosen(self) -> pa.Schema:
         """The wanted columns in the table's types."""
         return pa.schema([self._schema.field(name) for name in self.columns or self._schema.names])
