@@ -14,7 +14,7 @@ comparison.
 import datetime as dt
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from sluice.delta.places.folders import SmallFiles
@@ -88,8 +88,8 @@ def keep(lake: LakeLayout, table_id: str, new: KeptCounts, past: Sequence[KeptCo
     rows = []
     for kept in last:
         times = {"checked_at": kept.checked_at, "interval_start": kept.interval_start}
-        row = asdict(kept) | {name: at and at.isoformat() for name, at in times.items()}
-        rows.append({"facts": row.pop("counts"), **row})
+        row = vars(kept) | {name: at and at.isoformat() for name, at in times.items()}
+        rows.append({"facts": vars(row.pop("counts")), **row})
     _files(lake).write(table_id, json.dumps(rows).encode())
 
 

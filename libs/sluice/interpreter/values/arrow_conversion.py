@@ -26,6 +26,7 @@ from sluice.interpreter.refusals import UnsupportedLocally
 
 Values = Sequence[Any]
 MOMENTS = (T.TimestampType, T.TimestampNTZType)
+_TEXT, _UNCOLLATED = pa.string(), T.StringType()
 _SIMPLE: dict[type[T.DataType], pa.DataType] = {
     T.BooleanType: pa.bool_(),
     T.ByteType: pa.int8(),
@@ -34,7 +35,7 @@ _SIMPLE: dict[type[T.DataType], pa.DataType] = {
     T.LongType: pa.int64(),
     T.FloatType: pa.float32(),
     T.DoubleType: pa.float64(),
-    T.StringType: pa.string(),
+    T.StringType: _TEXT,
     T.BinaryType: pa.binary(),
     T.DateType: pa.date32(),
     T.TimestampType: pa.timestamp("us", "UTC"),
@@ -48,6 +49,8 @@ def arrow_type(type_: T.DataType) -> pa.DataType:
 
     Raises UnsupportedLocally for types that have no values here.
     """
+    if (found := _SIMPLE.get(type(type_))) and (found is not _TEXT or type_ == _UNCOLLATED):
+        return found
     match type_:
         case T.DecimalType():
             return pa.decimal128(type_.precision, type_.scale)
@@ -57,9 +60,7 @@ def arrow_type(type_: T.DataType) -> pa.DataType:
             return pa.map_(arrow_type(type_.keyType), arrow_type(type_.valueType))
         case T.StructType():
             return pa.struct([pa.field(f.name, arrow_type(f.dataType)) for f in type_.fields])
-    if type(type_) not in _SIMPLE or (isinstance(type_, T.StringType) and type_ != T.StringType()):
-        raise UnsupportedLocally(f"the type {type_.simpleString()}")
-    return _SIMPLE[type(type_)]
+    raise UnsupportedLocally(f"the type {type_.simpleString()}")
 
 
 def from_arrow(column: pa.ChunkedArray | pa.Array, type_: T.DataType) -> Values:
