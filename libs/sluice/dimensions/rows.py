@@ -20,7 +20,7 @@ from sluice.engine import operator
 from sluice.engine.operator import CURRENT, FROM, TO, names
 from sluice.files.reading import OP, POSITION, Reading, operations, place_rows, unknown_word
 from sluice.gate.row_rules import EVERY_ROW
-from sluice.language.wall_clock import EPOCH
+from sluice.language.interval import EPOCH
 
 ORIGIN = "_sluice_origin"  # the file of a log's row
 

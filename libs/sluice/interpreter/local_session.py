@@ -30,8 +30,8 @@ from sluice.interpreter.expressions.from_protocol import type_of
 from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.interpreter.relations.plans import Plans
 from sluice.interpreter.relations.relation import Budget, Relation, of_arrow, of_dataset
-from sluice.interpreter.values.arrow_conversion import arrow_type
 from sluice.interpreter.values.column_batch import column_of
+from sluice.interpreter.values.value_types import arrow_type
 from sluice.limits import Limits
 
 CONF = {

@@ -34,7 +34,7 @@ from sluice.engine.batch_report import BatchReport, Clock
 from sluice.engine.committing import Swapped, Target, swap
 from sluice.engine.judging import read_notes as forgotten
 from sluice.errors import HistoryLost, LostRace, QualityStop, UsageError
-from sluice.language.interval import Interval
+from sluice.language.interval import EPOCH, Interval
 from sluice.language.names import (
     DELIVERIES,
     FORGOTTEN,
@@ -45,7 +45,6 @@ from sluice.language.names import (
     REBUILT,
     internal,
 )
-from sluice.language.wall_clock import EPOCH
 from sluice.sources.delivery import plan_delivery
 from sluice.sources.feeds import feed_of
 from sluice.sources.origins import origin_of, path_of

@@ -20,12 +20,10 @@ from sluice.interpreter.functions.as_json import JSON
 from sluice.interpreter.functions.comparing import COMPARING
 from sluice.interpreter.functions.hashing import HASHING
 from sluice.interpreter.functions.intervals import INTERVALS
-from sluice.interpreter.functions.patterns import PATTERNS
 from sluice.interpreter.functions.signatures import Signature
-from sluice.interpreter.functions.strings import STRINGS
+from sluice.interpreter.functions.strings import PATTERNS, STRINGS
 from sluice.interpreter.functions.times import TIME_PATTERNS, TIMES
 from sluice.interpreter.refusals import DividedByZero, UnsupportedLocally
-from sluice.interpreter.values.arrow_conversion import Values
 from sluice.interpreter.values.casts import cast
 from sluice.interpreter.values.column_batch import (
     ColumnBatch,
@@ -38,7 +36,7 @@ from sluice.interpreter.values.column_batch import (
     kernel,
     rows_of,
 )
-from sluice.interpreter.values.value_types import BINARY, LONG, NTZ, SIMPLE, plain
+from sluice.interpreter.values.value_types import BINARY, LONG, NTZ, SIMPLE, Values, plain
 
 
 def children(node: E.ExpressionNode) -> tuple[E.ExpressionNode, ...]:

@@ -14,8 +14,7 @@ from pyspark.sql import types as T
 
 from sluice.interpreter.functions.signatures import Signature, name_each, same
 from sluice.interpreter.refusals import DividedByZero, UnsupportedLocally
-from sluice.interpreter.values.arrow_conversion import arrow_type, to_arrow
-from sluice.interpreter.values.casts import cast, number, whole
+from sluice.interpreter.values.casts import as_int, cast, number
 from sluice.interpreter.values.column_batch import Function, Value, constant, each, kernel
 from sluice.interpreter.values.numbering import of_numbers, same_value, whole_numbers
 from sluice.interpreter.values.value_types import BITS as SIZES
@@ -26,6 +25,7 @@ from sluice.interpreter.values.value_types import (
     INT,
     LONG,
     STRING,
+    arrow_type,
     bounds_check,
     decimal_of,
     decimal_of_double,
@@ -36,6 +36,7 @@ from sluice.interpreter.values.value_types import (
     is_number,
     of_decimal,
     rescale,
+    to_arrow,
     wider,
 )
 from sluice.language.types import Decimal
@@ -295,7 +296,7 @@ def _sum(name: str, arguments: list[Value]) -> Value:
     """Return a sum or a difference, of numbers or of a date and a number of days."""
     a, b = arguments
     if isinstance(a.type, T.DateType) and is_integer(b.type):
-        return of_numbers(DATE, np.add if name == "+" else np.subtract, a, whole(b))
+        return of_numbers(DATE, np.add if name == "+" else np.subtract, a, as_int(b))
     return binary(name, arguments)
 
 

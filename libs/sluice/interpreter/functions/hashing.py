@@ -15,10 +15,9 @@ import xxhash
 from pyspark.sql import types as T
 
 from sluice.interpreter.refusals import UnsupportedLocally
-from sluice.interpreter.values.arrow_conversion import from_arrow
 from sluice.interpreter.values.column_batch import Function, Value, kernel
 from sluice.interpreter.values.numbering import unify_floats, whole_numbers
-from sluice.interpreter.values.value_types import LONG, is_fraction
+from sluice.interpreter.values.value_types import LONG, from_arrow, is_fraction
 
 SEED = 42
 PRIMES = np.array(

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from pyspark.sql import types as T
 
 from sluice.interpreter.refusals import UnsupportedLocally
-from sluice.interpreter.values.casts import cast, length, number, whole
+from sluice.interpreter.values.casts import as_int, cast, length, number
 from sluice.interpreter.values.column_batch import Function, Kernel, Value, each
 from sluice.interpreter.values.value_types import (
     BINARY,
@@ -72,7 +72,7 @@ PARAMETERS: Mapping[str, Parameter] = {
     "text_or_bytes": lambda v: v if isinstance(v.type, T.BinaryType) else text(v),
     "integer_or_bytes": lambda v: v if is_integer(v.type) else of_bytes(v),
     "bytes": of_bytes,
-    "int": whole,
+    "int": as_int,
     "length": length,
     "integer": _of(T.IntegralType),
     "long_or_int": _of(T.IntegerType, T.LongType),

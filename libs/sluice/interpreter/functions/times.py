@@ -46,7 +46,7 @@ from sluice.interpreter.values.texts import (
     region,
 )
 from sluice.interpreter.values.value_types import DATE, INT, LONG, NTZ, STRING, TIMESTAMP
-from sluice.language.wall_clock import EPOCH
+from sluice.language.interval import EPOCH
 
 _TYPES = {
     "v DATE": (DATE, "dateFormat"),

@@ -18,7 +18,6 @@ from pyspark.sql import types as T
 
 from sluice.interpreter.expressions import expression_tree as E
 from sluice.interpreter.refusals import UnsupportedLocally
-from sluice.interpreter.values.arrow_conversion import Values, to_arrow
 from sluice.interpreter.values.casts import boolean, number
 from sluice.interpreter.values.column_batch import (
     ArrowColumn,
@@ -46,11 +45,13 @@ from sluice.interpreter.values.value_types import (
     INT,
     LONG,
     NULL,
+    Values,
     bounds_check,
     fits_in,
     half_up,
     is_integer,
     of_decimal,
+    to_arrow,
 )
 from sluice.language.types import Decimal
 

@@ -24,7 +24,6 @@ from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.interpreter.relations.aggregates import AGGREGATES, Frames, aggregate_of, arguments_of
 from sluice.interpreter.relations.relation import Relation, number_rows, refuse_place
 from sluice.interpreter.relations.window_functions import compile_over
-from sluice.interpreter.values.arrow_conversion import Values
 from sluice.interpreter.values.casts import boolean
 from sluice.interpreter.values.column_batch import (
     ArrowColumn,
@@ -37,7 +36,7 @@ from sluice.interpreter.values.column_batch import (
     true_mask,
 )
 from sluice.interpreter.values.numbering import group_key, has_floats, has_maps, normal
-from sluice.interpreter.values.value_types import INT
+from sluice.interpreter.values.value_types import INT, Values
 
 GENERATORS = ("explode", "explode_outer", "posexplode", "posexplode_outer")
 

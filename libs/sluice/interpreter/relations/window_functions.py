@@ -22,7 +22,6 @@ from sluice.interpreter.relations.aggregates import (
     arguments_of,
 )
 from sluice.interpreter.relations.relation import CompiledSortItem, number_rows, sort_rows
-from sluice.interpreter.values.arrow_conversion import Values
 from sluice.interpreter.values.casts import cast
 from sluice.interpreter.values.column_batch import (
     ArrowColumn,
@@ -36,7 +35,7 @@ from sluice.interpreter.values.column_batch import (
 )
 from sluice.interpreter.values.numbering import whole_numbers
 from sluice.interpreter.values.texts import DAY
-from sluice.interpreter.values.value_types import DOUBLE, INT, common, is_integer
+from sluice.interpreter.values.value_types import DOUBLE, INT, Values, common, is_integer
 
 MOMENTS = (T.TimestampType, T.TimestampNTZType)
 WHOLE_NUMBERS = (T.IntegerType, T.LongType, T.DateType)

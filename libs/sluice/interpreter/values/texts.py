@@ -12,7 +12,7 @@ import numpy as np
 
 from sluice.interpreter.refusals import BadValue, UnsupportedLocally
 from sluice.interpreter.values.value_types import OutOfRange, printable, rescale
-from sluice.language.wall_clock import EPOCH
+from sluice.language.interval import EPOCH
 
 DAY = 86_400_000_000  # microseconds
 UNITS = {  # those of a time of day, in microseconds

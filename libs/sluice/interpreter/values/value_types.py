@@ -1,12 +1,29 @@
-"""Types of values: their limits, and the type that holds values of several.
+"""Types of values, their limits, the type that holds values of several; conversion from and to
+Arrow.
 
 Types are compared without their NOT NULL: every value here may be null.
+
+| type | value |
+|---|---|
+| integers | int |
+| FLOAT, DOUBLE | float |
+| DECIMAL(p, s) | int, the number times 10**s |
+| DATE | int, days since 1970 |
+| TIMESTAMP, TIMESTAMP_NTZ | int, microseconds since 1970 |
+| ARRAY, STRUCT | tuple |
+| MAP | tuple of (key, value) |
+| others | str, bytes, bool |
+
+All are immutable, so rows can be keys of a dict.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
-from typing import cast
+from itertools import pairwise
+from typing import Any, cast
 
+import numpy as np
+import pyarrow as pa
 from pyspark.sql import types as T
 
 from sluice.interpreter.refusals import BadValue, UnsupportedLocally
@@ -198,3 +215,156 @@ def decimal_of_double(value: float, scale: int) -> int:
     whole, _, fraction = number.partition(".")
     places = len(fraction) - int(power or 0)
     return rescale(int(whole + fraction), places, scale)
+
+
+Values = Sequence[Any]
+MOMENTS = (T.TimestampType, T.TimestampNTZType)
+_SIMPLE: dict[type[T.DataType], pa.DataType] = {
+    T.BooleanType: pa.bool_(),
+    T.ByteType: pa.int8(),
+    T.ShortType: pa.int16(),
+    T.IntegerType: pa.int32(),
+    T.LongType: pa.int64(),
+    T.FloatType: pa.float32(),
+    T.DoubleType: pa.float64(),
+    T.StringType: pa.string(),
+    T.BinaryType: pa.binary(),
+    T.DateType: pa.date32(),
+    T.TimestampType: pa.timestamp("us", "UTC"),
+    T.TimestampNTZType: pa.timestamp("us"),
+    T.NullType: pa.null(),
+}
+
+
+def arrow_type(type_: T.DataType) -> pa.DataType:
+    """Return the Arrow type of a column.
+
+    Raises UnsupportedLocally for types that have no values here.
+    """
+    match type_:
+        case T.DecimalType():
+            return pa.decimal128(type_.precision, type_.scale)
+        case T.ArrayType():
+            return pa.list_(pa.field("element", arrow_type(type_.elementType)))
+        case T.MapType():
+            return pa.map_(arrow_type(type_.keyType), arrow_type(type_.valueType))
+        case T.StructType():
+            return pa.struct([pa.field(f.name, arrow_type(f.dataType)) for f in type_.fields])
+    if type(type_) not in _SIMPLE or (isinstance(type_, T.StringType) and type_ != T.StringType()):
+        raise UnsupportedLocally(f"the type {type_.simpleString()}")
+    return _SIMPLE[type(type_)]
+
+
+def from_arrow(column: pa.ChunkedArray | pa.Array, type_: T.DataType) -> Values:
+    """Return a column's values."""
+    wanted = arrow_type(type_)
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+    return _read_column(column if column.type == wanted else column.cast(wanted), type_)
+
+
+def _read_column(column: pa.Array, type_: T.DataType) -> Values:
+    match type_:
+        case T.DecimalType():
+            low, high = unscale(column)
+            pairs = zip(low.view(np.uint64).tolist(), high.tolist(), strict=True)
+            return _where_valid(column, [(h << 64) + n for n, h in pairs])
+        case T.DateType():
+            return list(column.view(pa.int32()).to_pylist())
+        case T.TimestampType() | T.TimestampNTZType():
+            return list(column.view(pa.int64()).to_pylist())
+        case T.ArrayType() | T.MapType():
+            return _read_lists(column, type_)
+        case T.StructType():
+            fields = [
+                _read_column(c, f.dataType)
+                for c, f in zip(column.flatten(), type_.fields, strict=True)
+            ]
+            rows = list(zip(*fields, strict=True)) if fields else [()] * len(column)
+            return _where_valid(column, rows)
+    return list(column.to_pylist())
+
+
+def _read_lists(column: pa.Array, type_: T.ArrayType | T.MapType) -> Values:
+    offsets = column.offsets.to_pylist()
+    if isinstance(type_, T.MapType):
+        keys = _read_column(column.keys, type_.keyType)
+        items: Values = list(zip(keys, _read_column(column.items, type_.valueType), strict=True))
+    else:
+        items = _read_column(column.values, type_.elementType)
+    return _where_valid(column, [tuple(items[a:b]) for a, b in pairwise(offsets)])
+
+
+def _where_valid(column: pa.Array, values: Values) -> Values:
+    if not column.null_count:
+        return values
+    valid = column.is_valid().to_pylist()
+    return [value if is_valid else None for value, is_valid in zip(values, valid, strict=True)]
+
+
+def unscale(column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    """Return the lower and the upper 64 bits of unscaled decimals, as signed numbers."""
+    halves = np.frombuffer(column.buffers()[1] or b"", np.int64)
+    halves = halves[2 * column.offset : 2 * (column.offset + len(column))]
+    return halves[::2], halves[1::2]
+
+
+def to_arrow(values: Sequence[Any], type_: T.DataType) -> pa.Array:
+    """Return a column of these values."""
+    wanted = arrow_type(type_)
+    match type_:
+        case T.DecimalType():
+            return _written_decimals(values, wanted)
+        case T.DateType():
+            return pa.array(values, pa.int32()).view(wanted)
+        case T.TimestampType() | T.TimestampNTZType():
+            return pa.array(values, pa.int64()).view(wanted)
+        case T.ArrayType() | T.MapType():
+            return _written_lists(values, type_, wanted)
+        case T.StructType():
+            return _written_structs(values, type_, wanted)
+    return pa.array(values, wanted)
+
+
+def _written_decimals(values: Sequence[Any], wanted: pa.DataType) -> pa.Array:
+    try:
+        numbers = pa.array(values, pa.int64())
+    except (OverflowError, pa.ArrowInvalid):  # more than 64 bits
+        parts = ((v or 0).to_bytes(16, "little", signed=True) for v in values)
+        halves = np.frombuffer(b"".join(parts), np.int64)
+        mask = pa.array([v is not None for v in values], pa.bool_()).buffers()[1]
+    else:
+        low, mask = numbers.fill_null(0).to_numpy(), numbers.buffers()[0]
+        halves = np.stack([low, low >> 63], axis=1)
+    return pa.Array.from_buffers(wanted, len(values), [mask, pa.py_buffer(halves)])
+
+
+def _written_lists(
+    values: Sequence[Any], type_: T.ArrayType | T.MapType, wanted: pa.DataType
+) -> pa.Array:
+    at, offsets = 0, [0]
+    for value in values:
+        at += len(value) if value is not None else 0
+        offsets.append(at)
+    items = [item for value in values if value is not None for item in value]
+    mask = pa.array([v is not None for v in values], pa.bool_()).buffers()[1]
+    starts = pa.array(offsets, pa.int32()).buffers()[1]
+    if isinstance(type_, T.MapType):
+        keys, found = _columns(items, 2)
+        parts = [to_arrow(keys, type_.keyType), to_arrow(found, type_.valueType)]
+        child = pa.StructArray.from_arrays(parts, fields=[wanted.key_field, wanted.item_field])
+    else:
+        child = to_arrow(items, type_.elementType)
+    return pa.Array.from_buffers(wanted, len(values), [mask, starts], children=[child])
+
+
+def _written_structs(values: Sequence[Any], type_: T.StructType, wanted: pa.DataType) -> pa.Array:
+    nothing = (None,) * len(type_.fields)
+    columns = _columns([nothing if v is None else v for v in values], len(type_.fields))
+    children = [to_arrow(c, f.dataType) for c, f in zip(columns, type_.fields, strict=True)]
+    mask = pa.array([v is not None for v in values], pa.bool_()).buffers()[1]
+    return pa.Array.from_buffers(wanted, len(values), [mask], children=children)
+
+
+def _columns(rows: Sequence[Sequence[Any]], width: int) -> list[list[Any]]:
+    return [[row[i] for row in rows] for i in range(width)]

@@ -14,9 +14,9 @@ from sluice.declare.table import Table
 from sluice.declare.table_spec import Reference, View
 from sluice.language import syntax
 from sluice.language.expression import Expression, Select
+from sluice.language.interval import Duration
 from sluice.language.model import Model
 from sluice.language.names import Name
-from sluice.language.wall_clock import Duration
 
 JoinEquality = tuple[Expression, Expression] | str
 WANTED = "`on: left.a = right.b`"
