@@ -34,12 +34,6 @@ def drop_rows(session: "SparkSession") -> None:
         session.service.plans.forget()  # type: ignore[attr-defined] # the interpreter's own
 
 
-def leave_to_spark(rows: "DataFrame", what: str) -> None:
-    """Raise UnsupportedLocally if rows are the interpreter's."""
-    if is_here(rows.sparkSession):
-        raise UnsupportedLocally(what)
-
-
 def rehearse(rows: "DataFrame") -> "StructType":
     """Compile what computes the interpreter's rows, and return their columns.
 

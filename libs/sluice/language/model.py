@@ -16,11 +16,6 @@ class Mistaken(ValueError):
         super().__init__("; ".join(self.messages))
 
 
-def messages_of(error: ValueError) -> tuple[str, ...]:
-    """Return the mistakes that an error names."""
-    return error.messages if isinstance(error, Mistaken) else (str(error),)
-
-
 def is_draft(info: ValidationInfo) -> bool:
     """True if texts that can't be read are replaced, to find further mistakes."""
     return bool((info.context or {}).get(DRAFT))

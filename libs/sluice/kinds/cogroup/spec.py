@@ -17,18 +17,14 @@ SHAPE = ""  # everything but its streams
 OF_VIEW = frozenset({"streams", "having", "select"})  # the state does not depend on these
 
 
-def _key_is_the_views(schema: dict[str, Any]) -> None:
-    """Make `key` optional: a stream without one uses the view's."""
-    schema["required"].remove("key")
-
-
 class Stream(Model):
     """One input of a cogroup, with its aggregates.
 
     `sequence`: the order of its rows, for aggregates that need one and name none.
     """
 
-    model_config = ConfigDict(json_schema_extra=_key_is_the_views)
+    # A stream without a key uses the view's.
+    model_config = ConfigDict(json_schema_extra=lambda schema: schema["required"].remove("key"))
 
     from_: str = Field(alias="from")
     key: tuple[Expression, ...] = Field(min_length=1)

@@ -44,7 +44,7 @@ from sluice.kinds.sql.trees import (
 )
 from sluice.language.expression import UNREADABLE
 from sluice.language.inference import ColumnTypes
-from sluice.language.model import Mistaken, messages_of
+from sluice.language.model import Mistaken
 from sluice.language.names import UnknownName, check_name, unknown
 from sluice.language.syntax import Tree
 from sluice.language.type_rules import RefusedBySpark
@@ -121,7 +121,7 @@ def resolve(spec: Sql, inputs: Mapping[Where, Table], mistakes: TableMistakes) -
     try:
         tree, names, problems = _qualify(spec, tables, is_certain=mistakes.is_certain)
     except ValueError as error:
-        for problem in messages_of(error):
+        for problem in error.messages if isinstance(error, Mistaken) else (str(error),):
             mistakes.add(("sql",), UnknownName(problem))
         named = tuple(spec.query.tree.named_selects)
         return None if "*" in named else _whole(spec, named, tables)
