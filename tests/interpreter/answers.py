@@ -21,8 +21,8 @@ from pyspark.sql.types import StructType
 from tests.interpreter import samples
 
 from sluice.delta.reading.local import plain, to_arrow
+from sluice.interpreter import UnsupportedLocally
 from sluice.interpreter.local_session import Session, interpreting
-from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.interpreter.values.value_types import from_arrow
 
 if TYPE_CHECKING:

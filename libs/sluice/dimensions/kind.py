@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sluice.declare.registry import Kind
-from sluice.dimensions.spec import Dimension, resolve
+from sluice.dimensions import Dimension, resolve
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -37,7 +37,7 @@ from sluice.engine.plan import Node, nodes_of, plan_batch, whole_size
 from sluice.engine.retries import naming_data_faults
 from sluice.engine.windows import Horizon
 from sluice.errors import LostRace
-from sluice.interpreter.refusals import UnsupportedLocally
+from sluice.interpreter import UnsupportedLocally
 from sluice.spark.session import Spark
 
 StepResult = tuple[BatchReport, Carried | None]

@@ -41,7 +41,7 @@ from sluice.delta.writing.own_commits import Committed, count_changes
 from sluice.engine.batch_plan import BatchResult, ChangelogRows, Context, as_rows, settle
 from sluice.engine.batch_report import Clock
 from sluice.engine.operator import Maintained, is_unique
-from sluice.interpreter.refusals import UnsupportedLocally, drop_rows, is_here
+from sluice.interpreter import UnsupportedLocally, drop_rows, is_here
 from sluice.language.names import ID, INTERVAL
 from sluice.limits import Limits
 from sluice.spark.session import Spark

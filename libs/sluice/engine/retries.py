@@ -25,7 +25,7 @@ from sluice.errors import (
     SluiceError,
     UsageError,
 )
-from sluice.interpreter.refusals import DividedByZero
+from sluice.interpreter import DividedByZero
 from sluice.spark.paths import with_real_paths
 
 PAUSES = (1.0, 4.0, 16.0)  # seconds

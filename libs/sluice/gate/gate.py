@@ -39,7 +39,7 @@ from sluice.gate.results import (
 from sluice.gate.row_rules import EVERY_ROW, RowRule
 from sluice.gate.sql import as_json, name, text
 from sluice.gate.suite import SAMPLES, Repeats, Suite, UniquenessRule, build_suite
-from sluice.interpreter.refusals import UnsupportedLocally, is_here
+from sluice.interpreter import UnsupportedLocally, is_here
 from sluice.language.names import RESERVED_PREFIX
 
 REASONS = "_sluice_reasons"

@@ -26,8 +26,8 @@ from pyspark.sql.metrics import ExecutionInfo
 from pyspark.sql.types import StructType
 from pyspark.version import __version__
 
+from sluice.interpreter import UnsupportedLocally
 from sluice.interpreter.expressions.from_protocol import type_of
-from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.interpreter.relations.plans import Plans
 from sluice.interpreter.relations.relation import Budget, Relation, of_arrow, of_dataset
 from sluice.interpreter.values.column_batch import column_of

@@ -57,11 +57,11 @@ from sluice.language.names import (
 )
 from sluice.read.pending import Unread
 from sluice.read.status import missing
+from sluice.sources import Source
 from sluice.sources.delivery import grow, plan_delivery
 from sluice.sources.files import FileFeed, engine_of_delivery
 from sluice.sources.origins import check_source, list_files, origin_of, path_of
 from sluice.sources.replacement import KEY, replace_interval
-from sluice.sources.spec import Source
 from sluice.sources.table import TableFeed
 from sluice.sources.topic import TopicFeed
 from sluice.spark.session import Spark, reason_for_spark

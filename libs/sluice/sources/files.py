@@ -43,6 +43,7 @@ from sluice.engine.batch_report import BatchReport
 from sluice.errors import HistoryLost, UsageError
 from sluice.language.interval import Interval
 from sluice.language.names import ARRIVALS, CHANGE_TYPE, COMMIT_VERSION, internal
+from sluice.sources import Source
 from sluice.sources.delivery import Delivery, check_presence, plan_delivery
 from sluice.sources.origins import ARRIVED, FileOrigin, check_source, file_of
 from sluice.sources.replacement import (
@@ -52,7 +53,6 @@ from sluice.sources.replacement import (
     replace_interval,
     report_unchanged,
 )
-from sluice.sources.spec import Source
 from sluice.spark.session import Spark
 
 MICROS = pa.timestamp("us", "UTC")

@@ -11,7 +11,7 @@ from sluice.declare.resolution import Scope, TableMistakes, check_columns
 from sluice.declare.table import Table
 from sluice.extras import is_installed
 from sluice.language.names import HIDDEN_TYPES, ID, INTERVAL, unknown
-from sluice.sources.spec import Source, ValueFormat
+from sluice.sources import Source, ValueFormat
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -41,11 +41,11 @@ from sluice.language import paths
 from sluice.language.interval import Interval, spans
 from sluice.language.names import ARRIVALS, DELIVERIES, INTERVAL, INTERVALS, QUARANTINE, internal
 from sluice.read.pending import Outside, Unread, pending
+from sluice.sources import ForeignTable, Source, Topic
 from sluice.sources.kafka.client import Brokers
 from sluice.sources.kafka.connection import check_registry, client_settings
 from sluice.sources.kafka.offsets import OffsetRange
 from sluice.sources.kafka.records import moment_of
-from sluice.sources.spec import ForeignTable, Source, Topic
 
 
 @dataclass(frozen=True)

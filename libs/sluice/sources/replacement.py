@@ -47,7 +47,7 @@ from sluice.files.here import with_faults
 from sluice.files.reading import Reading, is_of_files
 from sluice.gate.gate import Gate
 from sluice.gate.results import Verdict
-from sluice.interpreter.refusals import is_here, rehearse
+from sluice.interpreter import is_here, rehearse
 from sluice.language.interval import Interval
 from sluice.language.names import FORGOTTEN, ID, INTERVAL, INTERVALS
 from sluice.sources.delivery import Delivery, ReadDelivery, read_delivery, stored_rows

@@ -37,6 +37,7 @@ from sluice.gate.sql import field_name, text
 from sluice.language.interval import INSTANT, Interval
 from sluice.language.names import CHANGE_TYPE
 from sluice.limits import Limits
+from sluice.sources import Source
 from sluice.sources.delivery import Delivery, judge_rows, next_moment
 from sluice.sources.origins import (
     TableOrigin,
@@ -47,7 +48,6 @@ from sluice.sources.origins import (
     range_of,
 )
 from sluice.sources.replacement import or_unchanged, replace_interval
-from sluice.sources.spec import Source
 from sluice.spark.session import Spark
 
 NOTHING = -1  # the version before the first

@@ -2,8 +2,8 @@
 
 import pytest
 
+from sluice.interpreter import UnsupportedLocally
 from sluice.interpreter.expressions.expression_tree import split_name
-from sluice.interpreter.refusals import UnsupportedLocally
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from tests.interpreter.refusing import refused
 
+from sluice.interpreter import UnsupportedLocally, rehearse
 from sluice.interpreter.local_session import Session, interpreting
-from sluice.interpreter.refusals import UnsupportedLocally, rehearse
 from sluice.interpreter.relations import aggregates, relation
 
 MAP = "map(CAST(id AS STRING), id)"

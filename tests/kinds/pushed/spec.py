@@ -3,7 +3,7 @@
 from typing import ClassVar, Literal
 
 from sluice.language.model import Model
-from sluice.sources.spec import Source
+from sluice.sources import Source
 
 
 class By(Model):

@@ -43,7 +43,7 @@ from sluice.delta.reading.local import (
     spark_schema,
 )
 from sluice.errors import ColumnsChanged, FeedVacuumed, LogCleaned, TableAltered, UsageError
-from sluice.interpreter.refusals import UnsupportedLocally, is_here
+from sluice.interpreter import UnsupportedLocally, is_here
 from sluice.language.names import CHANGE_TYPE
 from sluice.limits import Limits
 

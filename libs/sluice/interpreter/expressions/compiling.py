@@ -13,6 +13,7 @@ from operator import itemgetter
 import pyarrow.compute as pc
 from pyspark.sql import types as T
 
+from sluice.interpreter import DividedByZero, UnsupportedLocally
 from sluice.interpreter.expressions import expression_tree as E
 from sluice.interpreter.functions.arithmetic import ARITHMETIC
 from sluice.interpreter.functions.arrays import ARRAYS, HIGHER_ORDER, OTHERS, Deferred, element
@@ -23,7 +24,6 @@ from sluice.interpreter.functions.intervals import INTERVALS
 from sluice.interpreter.functions.signatures import Signature
 from sluice.interpreter.functions.strings import PATTERNS, STRINGS
 from sluice.interpreter.functions.times import TIME_PATTERNS, TIMES
-from sluice.interpreter.refusals import DividedByZero, UnsupportedLocally
 from sluice.interpreter.values.casts import cast
 from sluice.interpreter.values.column_batch import (
     ColumnBatch,

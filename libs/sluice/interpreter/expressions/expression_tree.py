@@ -6,7 +6,7 @@ from typing import Any
 
 from pyspark.sql.types import DataType
 
-from sluice.interpreter.refusals import UnsupportedLocally
+from sluice.interpreter import UnsupportedLocally
 
 
 class ExpressionNode:

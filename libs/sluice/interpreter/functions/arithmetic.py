@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import types as T
 
+from sluice.interpreter import DividedByZero, UnsupportedLocally
 from sluice.interpreter.functions.signatures import Signature, name_each, same
-from sluice.interpreter.refusals import DividedByZero, UnsupportedLocally
 from sluice.interpreter.values.casts import as_int, cast, number
 from sluice.interpreter.values.column_batch import Function, Value, constant, each, kernel
 from sluice.interpreter.values.numbering import of_numbers, same_value, whole_numbers

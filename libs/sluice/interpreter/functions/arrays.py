@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import types as T
 
+from sluice.interpreter import UnsupportedLocally
 from sluice.interpreter.functions.comparing import alike, equality
 from sluice.interpreter.functions.signatures import Signature, inner, name_each, same
-from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.interpreter.values.casts import cast, length
 from sluice.interpreter.values.column_batch import (
     ColumnBatch,

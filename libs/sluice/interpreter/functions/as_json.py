@@ -9,8 +9,8 @@ from typing import Any
 
 from pyspark.sql import types as T
 
+from sluice.interpreter import UnsupportedLocally
 from sluice.interpreter.functions.signatures import only_text
-from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.interpreter.values.column_batch import Function, Value, each
 from sluice.interpreter.values.texts import (
     date_text,

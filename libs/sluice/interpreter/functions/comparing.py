@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import types as T
 
+from sluice.interpreter import UnsupportedLocally
 from sluice.interpreter.functions.signatures import name_each
-from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.interpreter.values.casts import boolean, cast, number
 from sluice.interpreter.values.column_batch import (
     ArrowColumn,

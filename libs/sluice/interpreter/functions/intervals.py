@@ -19,9 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import types as T
 
+from sluice.interpreter import UnsupportedLocally
 from sluice.interpreter.functions.arithmetic import ARITHMETIC
 from sluice.interpreter.functions.signatures import Signature, of_column
-from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.interpreter.values.casts import cast
 from sluice.interpreter.values.column_batch import Function, Value, each
 from sluice.interpreter.values.numbering import same_value

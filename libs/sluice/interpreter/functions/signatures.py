@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import types as T
 
-from sluice.interpreter.refusals import UnsupportedLocally
+from sluice.interpreter import UnsupportedLocally
 from sluice.interpreter.values.casts import as_int, cast, length, number
 from sluice.interpreter.values.column_batch import Function, Kernel, Value, each
 from sluice.interpreter.values.value_types import (

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import types as T
 
+from sluice.interpreter import BadValue, UnsupportedLocally
 from sluice.interpreter.functions.intervals import (
     first_day,
     months_between,
@@ -32,7 +33,6 @@ from sluice.interpreter.functions.signatures import (
     only_text,
     same,
 )
-from sluice.interpreter.refusals import BadValue, UnsupportedLocally
 from sluice.interpreter.values.casts import cast
 from sluice.interpreter.values.column_batch import Function, Value, constant, each, kernel
 from sluice.interpreter.values.numbering import of_numbers

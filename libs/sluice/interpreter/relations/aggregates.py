@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import types as T
 
+from sluice.interpreter import UnsupportedLocally
 from sluice.interpreter.expressions import expression_tree as E
-from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.interpreter.values.casts import boolean, number
 from sluice.interpreter.values.column_batch import (
     ArrowColumn,

@@ -10,10 +10,10 @@ from pyspark.sql import types as T
 from pyspark.sql.connect import proto
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from sluice.interpreter import UnsupportedLocally
 from sluice.interpreter.expressions import expression_tree as E
 from sluice.interpreter.expressions import from_protocol as protocol
 from sluice.interpreter.expressions.compiling import Bindings, RelationColumn, compile_node, find
-from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.interpreter.relations.projecting import aggregate, is_aggregated, project
 from sluice.interpreter.relations.relation import (
     Budget,

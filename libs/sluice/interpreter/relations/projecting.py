@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import types as T
 
+from sluice.interpreter import UnsupportedLocally
 from sluice.interpreter.expressions import expression_tree as E
 from sluice.interpreter.expressions.compiling import (
     Bindings,
@@ -20,7 +21,6 @@ from sluice.interpreter.expressions.compiling import (
     find,
     outermost,
 )
-from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.interpreter.relations.aggregates import AGGREGATES, Frames, aggregate_of, arguments_of
 from sluice.interpreter.relations.relation import Relation, number_rows, refuse_place
 from sluice.interpreter.relations.window_functions import compile_over

@@ -12,6 +12,7 @@ import pyarrow.dataset as ds
 from pyspark.sql import types as T
 from pyspark.sql.connect import proto
 
+from sluice.interpreter import UnsupportedLocally
 from sluice.interpreter.expressions import expression_tree as E
 from sluice.interpreter.expressions.compiling import (
     Bindings,
@@ -22,7 +23,6 @@ from sluice.interpreter.expressions.compiling import (
 )
 from sluice.interpreter.expressions.expression_tree import SortItem
 from sluice.interpreter.functions.comparing import alike
-from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.interpreter.values.casts import boolean
 from sluice.interpreter.values.column_batch import (
     ColumnBatch,

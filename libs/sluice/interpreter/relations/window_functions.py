@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import types as T
 
+from sluice.interpreter import UnsupportedLocally
 from sluice.interpreter.expressions import expression_tree as E
 from sluice.interpreter.expressions.compiling import Bindings, compile_node
-from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.interpreter.relations.aggregates import (
     AGGREGATES,
     ENDS,

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import types as T
 
-from sluice.interpreter.refusals import UnsupportedLocally
+from sluice.interpreter import UnsupportedLocally
 from sluice.interpreter.values import texts
 from sluice.interpreter.values.column_batch import Kernel, Value, constant, each
 from sluice.interpreter.values.numbering import map_numbers, same_value

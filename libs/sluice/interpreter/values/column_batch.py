@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import types as T
 
-from sluice.interpreter.refusals import UnsupportedLocally
+from sluice.interpreter import UnsupportedLocally
 from sluice.interpreter.values.value_types import (
     OutOfRange,
     Values,

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from pyspark.sql import types as T
 from pyspark.version import __version__
 
-from sluice.interpreter.refusals import UnsupportedLocally
+from sluice.interpreter import UnsupportedLocally
 from sluice.interpreter.values.column_batch import (
     ArrowColumn,
     Same,

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 
-from sluice.interpreter.refusals import BadValue, UnsupportedLocally
+from sluice.interpreter import BadValue, UnsupportedLocally
 from sluice.interpreter.values.value_types import OutOfRange, printable, rescale
 from sluice.language.interval import EPOCH
 

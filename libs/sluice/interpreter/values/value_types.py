@@ -26,7 +26,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import types as T
 
-from sluice.interpreter.refusals import BadValue, UnsupportedLocally
+from sluice.interpreter import BadValue, UnsupportedLocally
 from sluice.language.types import Decimal
 
 BOOLEAN, INT, LONG, DOUBLE, STRING = (

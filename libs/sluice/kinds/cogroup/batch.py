@@ -59,7 +59,8 @@ from sluice.engine.plan import Node, frontier_of
 from sluice.engine.rows import Held, Here, InSpark, has_elements, is_given
 from sluice.engine.windows import LATE, Horizon, late_of_change
 from sluice.errors import HistoryLost
-from sluice.interpreter.refusals import is_here
+from sluice.interpreter import is_here
+from sluice.kinds.cogroup import SHAPE, Cogroup, definition_by_part
 from sluice.kinds.cogroup.change import (
     BROKEN,
     CogroupView,
@@ -68,7 +69,6 @@ from sluice.kinds.cogroup.change import (
     merge_change,
 )
 from sluice.kinds.cogroup.operator import CogroupState, rows_column
-from sluice.kinds.cogroup.spec import SHAPE, Cogroup, definition_by_part
 from sluice.language.names import STATE, internal
 from sluice.limits import Limits
 

@@ -42,7 +42,7 @@ from sluice.engine.operator import (
 )
 from sluice.engine.plan import Node
 from sluice.engine.rows import has_bounds, picked_of
-from sluice.kinds.join.spec import END, OWN_END, PRESENT, EquiJoin, ResolvedJoin, Side
+from sluice.kinds.join import END, OWN_END, PRESENT, EquiJoin, ResolvedJoin, Side
 from sluice.language.names import CHANGE_TYPE
 
 SIDE = "_sluice_side"

@@ -17,7 +17,7 @@ from sluice.declare.mistakes import explain
 from sluice.declare.registry import kind
 from sluice.declare.resolution import TableMistakes
 from sluice.declare.table import Table
-from sluice.kinds.sql import spelling, subqueries
+from sluice.kinds.sql import NTH, Sql, spelling, subqueries
 from sluice.kinds.sql.chain import Chain, Uniqueness, Written, of_table
 from sluice.kinds.sql.clauses import (
     add_windows,
@@ -30,7 +30,6 @@ from sluice.kinds.sql.clauses import (
 from sluice.kinds.sql.joining import JoinedSources, Planner, join_sources
 from sluice.kinds.sql.query import OF_ROWS, are_shown
 from sluice.kinds.sql.relations import AnyRows, QueryRows, Ranked, TableRows, ViewFields
-from sluice.kinds.sql.spec import NTH, Sql
 from sluice.kinds.sql.subqueries import defer_queries, with_later
 from sluice.kinds.sql.trees import (
     CALLED_WITH,

@@ -60,7 +60,7 @@ from sluice.engine.operator import (
 )
 from sluice.engine.plan import Node
 from sluice.engine.windows import Horizon
-from sluice.kinds.window_store.spec import WindowStore
+from sluice.kinds.window_store import WindowStore
 from sluice.language.interval import Duration
 
 MOST = 100  # slices in a retention: each is a file that a read of a rare key opens

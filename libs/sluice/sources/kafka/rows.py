@@ -51,6 +51,7 @@ from sluice.files.spelled import Texts, of_texts
 from sluice.gate.sql import text
 from sluice.interpreter.values.value_types import arrow_type
 from sluice.language.names import ID
+from sluice.sources import Source, ValueFormat
 from sluice.sources.kafka.debezium import debezium
 from sluice.sources.kafka.records import (
     COLUMNS,
@@ -68,7 +69,6 @@ from sluice.sources.kafka.records import (
     read_message,
     to_json,
 )
-from sluice.sources.spec import Source, ValueFormat
 
 
 def rows_of(
