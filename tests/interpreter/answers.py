@@ -23,7 +23,7 @@ from tests.interpreter import samples
 from sluice.delta.reading.local import plain, to_arrow
 from sluice.interpreter import UnsupportedLocally
 from sluice.interpreter.local_session import Session, interpreting
-from sluice.interpreter.values.value_types import from_arrow
+from sluice.interpreter.values import from_arrow
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

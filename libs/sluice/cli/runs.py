@@ -16,9 +16,9 @@ from sluice.declare.project import Pipeline, Project
 from sluice.declare.project import load as load_project
 from sluice.declare.registry import kinds
 from sluice.declare.table import Graph, Table
+from sluice.engine import BatchReport
 from sluice.engine.advance import Run
 from sluice.engine.advance import advance as advance_view
-from sluice.engine.batch_report import BatchReport
 from sluice.errors import UsageError
 from sluice.language.interval import Interval, parse_time
 from sluice.language.names import listing, unknown

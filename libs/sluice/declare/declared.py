@@ -20,8 +20,8 @@ from pydantic import Field, WithJsonSchema, field_validator, model_validator
 
 from sluice.declare.settings import Options, as_option
 from sluice.declare.table_spec import Expectation, TableSpec
+from sluice.language import Model
 from sluice.language.interval import zone
-from sluice.language.model import Model
 from sluice.language.names import Name, check_name
 from sluice.language.paths import check_path
 from sluice.language.types import read_columns

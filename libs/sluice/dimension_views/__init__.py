@@ -12,8 +12,8 @@ from sluice.declare.table_spec import (
     joined_dimensions,
     joined_dimensions_as_written,
 )
+from sluice.language import Model
 from sluice.language.expression import Expression, Select
-from sluice.language.model import Model
 
 
 class DimensionJoin(Model):

@@ -47,9 +47,9 @@ from sluice.dimensions.rows import (
     without_deletes,
 )
 from sluice.dimensions.source import WHOLE, LandedDimension, PendingFiles, choose_files, find
+from sluice.engine import BatchReport, Clock
 from sluice.engine.advance import Run
 from sluice.engine.batch_plan import Context
-from sluice.engine.batch_report import BatchReport, Clock
 from sluice.engine.committing import Swapped, Target, swap, write
 from sluice.engine.judging import JudgedBatch, Passed, gated, read_notes, withheld
 from sluice.engine.next_batch import NextBatch, with_marking

@@ -19,6 +19,7 @@ from sluice.declare.table import Table
 from sluice.delta.log.position import REBUILD, Position
 from sluice.delta.places.failpoint import passing
 from sluice.delta.writing.own_commits import Committed
+from sluice.engine import BatchReport, Clock
 from sluice.engine.batch import Batch, horizon_of
 from sluice.engine.batch_plan import (
     BatchPlan,
@@ -28,7 +29,6 @@ from sluice.engine.batch_plan import (
     Strategy,
     settle,
 )
-from sluice.engine.batch_report import BatchReport, Clock
 from sluice.engine.committing import Target, tidy, write
 from sluice.engine.judging import JudgedBatch, checked
 from sluice.engine.next_batch import touched_if_in_doubt, why_not_here

@@ -14,7 +14,7 @@ from dataclasses import replace
 from time import sleep
 
 from sluice.delta.places.delta_rs import store_fault
-from sluice.engine.batch_report import BatchReport
+from sluice.engine import BatchReport
 from sluice.errors import (
     ConfigError,
     DamagedFile,

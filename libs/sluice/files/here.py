@@ -26,7 +26,7 @@ from sluice.errors import DamagedFile, UsageError
 from sluice.files.conversion import BLOCK, NANOS, ROW, texts_of
 from sluice.files.filehead import FileHead, Unreadable, content, open_file
 from sluice.interpreter import UnsupportedLocally, is_here
-from sluice.interpreter.values.value_types import arrow_type
+from sluice.interpreter.values import arrow_type
 from sluice.limits import Limits
 from sluice.spark.paths import sees_copies
 

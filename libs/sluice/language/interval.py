@@ -26,7 +26,7 @@ from pydantic import GetCoreSchemaHandler, model_validator
 from pydantic_core import CoreSchema, core_schema
 
 from sluice.errors import UsageError
-from sluice.language.model import Model
+from sluice.language import Model
 from sluice.language.names import near
 
 Length = timedelta

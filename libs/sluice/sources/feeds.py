@@ -36,9 +36,9 @@ from sluice.delta.reading import landing
 from sluice.delta.reading.spark_reads import snapshot
 from sluice.delta.writing.commit import commit_position
 from sluice.delta.writing.filing import columns_at
+from sluice.engine import BatchReport, Clock
 from sluice.engine.advance import Run, advance
 from sluice.engine.batch_plan import Context
-from sluice.engine.batch_report import BatchReport, Clock
 from sluice.engine.committing import Swapped, Target, swap
 from sluice.engine.judging import read_notes as forgotten
 from sluice.engine.next_batch import NextBatch, with_marking

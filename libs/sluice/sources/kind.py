@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from sluice.declare.project import Project
     from sluice.declare.table import Graph
     from sluice.delta.intervals import Note
+    from sluice.engine import BatchReport
     from sluice.engine.advance import Run
-    from sluice.engine.batch_report import BatchReport
     from sluice.engine.next_batch import NextBatch
     from sluice.engine.operator import Groups, InputRows, Operator
     from sluice.engine.plan import Node

@@ -35,9 +35,9 @@ from sluice.delta.reading.local import few_rows
 from sluice.delta.reading.spark_reads import snapshot
 from sluice.delta.writing.filing import add_columns
 from sluice.delta.writing.own_commits import Committed
+from sluice.engine import BatchReport, Clock
 from sluice.engine.advance import Run
 from sluice.engine.batch_plan import Context
-from sluice.engine.batch_report import BatchReport, Clock
 from sluice.engine.committing import Target, write
 from sluice.engine.judging import JudgedBatch, Passed, gated, read_notes, withheld
 from sluice.engine.operator import names

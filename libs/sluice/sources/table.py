@@ -27,8 +27,8 @@ from sluice.delta.log.position import Head, head
 from sluice.delta.note_tables import read_rows
 from sluice.delta.places.failpoint import passing
 from sluice.delta.reading.spark_reads import columns_of, is_readable, read_part
+from sluice.engine import BatchReport
 from sluice.engine.advance import Run
-from sluice.engine.batch_report import BatchReport
 from sluice.engine.operator import names, union
 from sluice.errors import FeedVacuumed, InputReplaced
 from sluice.files.conversion import BLOCK, ROW, convert

@@ -33,8 +33,8 @@ from sluice.delta.intervals import deliveries
 from sluice.delta.log.position import head
 from sluice.delta.note_tables import read_rows
 from sluice.delta.places.failpoint import passing
+from sluice.engine import BatchReport
 from sluice.engine.advance import Run
-from sluice.engine.batch_report import BatchReport
 from sluice.engine.judging import REASON_GIVEN as FORGOTTEN
 from sluice.errors import HistoryLost
 from sluice.files.conversion import BLOCK, ROW

@@ -3,7 +3,7 @@
 import pytest
 
 from sluice.interpreter import UnsupportedLocally
-from sluice.interpreter.expressions.expression_tree import split_name
+from sluice.interpreter.expressions import split_name
 
 
 @pytest.mark.parametrize(

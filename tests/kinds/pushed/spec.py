@@ -2,7 +2,7 @@
 
 from typing import ClassVar, Literal
 
-from sluice.language.model import Model
+from sluice.language import Model
 from sluice.sources import Source
 
 

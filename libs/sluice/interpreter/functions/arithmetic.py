@@ -13,12 +13,9 @@ import pyarrow.compute as pc
 from pyspark.sql import types as T
 
 from sluice.interpreter import DividedByZero, UnsupportedLocally
-from sluice.interpreter.functions.signatures import Signature, name_each, same
-from sluice.interpreter.values.casts import as_int, cast, number
-from sluice.interpreter.values.column_batch import Function, Value, constant, each, kernel
-from sluice.interpreter.values.numbering import of_numbers, same_value, whole_numbers
-from sluice.interpreter.values.value_types import BITS as SIZES
-from sluice.interpreter.values.value_types import (
+from sluice.interpreter.functions import Signature, name_each, same
+from sluice.interpreter.values import BITS as SIZES
+from sluice.interpreter.values import (
     BOOLEAN,
     DATE,
     DOUBLE,
@@ -39,6 +36,9 @@ from sluice.interpreter.values.value_types import (
     to_arrow,
     wider,
 )
+from sluice.interpreter.values.casts import as_int, cast, number
+from sluice.interpreter.values.column_batch import Function, Value, constant, each, kernel
+from sluice.interpreter.values.numbering import of_numbers, same_value, whole_numbers
 from sluice.language.types import Decimal
 
 MOST_DIGITS, MOST_DIGITS_OF_256_BITS = 38, 76

@@ -11,7 +11,16 @@ import pyarrow.compute as pc
 from pyspark.sql import types as T
 
 from sluice.interpreter import UnsupportedLocally
-from sluice.interpreter.functions.signatures import name_each
+from sluice.interpreter.functions import name_each
+from sluice.interpreter.values import (
+    BOOLEAN,
+    DOUBLE,
+    INT,
+    STRING,
+    Values,
+    common,
+    wider,
+)
 from sluice.interpreter.values.casts import boolean, cast, number
 from sluice.interpreter.values.column_batch import (
     ArrowColumn,
@@ -31,15 +40,6 @@ from sluice.interpreter.values.column_batch import (
     whole,
 )
 from sluice.interpreter.values.numbering import FLAT, comparable, key_of, order_of
-from sluice.interpreter.values.value_types import (
-    BOOLEAN,
-    DOUBLE,
-    INT,
-    STRING,
-    Values,
-    common,
-    wider,
-)
 
 NESTED = (T.ArrayType, T.StructType)
 TRUE = constant(value=True, type_=BOOLEAN)

@@ -15,9 +15,9 @@ import xxhash
 from pyspark.sql import types as T
 
 from sluice.interpreter import UnsupportedLocally
+from sluice.interpreter.values import LONG, from_arrow, is_fraction
 from sluice.interpreter.values.column_batch import Function, Value, kernel
 from sluice.interpreter.values.numbering import unify_floats, whole_numbers
-from sluice.interpreter.values.value_types import LONG, from_arrow, is_fraction
 
 SEED = 42
 PRIMES = np.array(

@@ -21,10 +21,10 @@ import pyarrow.compute as pc
 from pyspark.sql import types as T
 
 from sluice.interpreter import UnsupportedLocally
-from sluice.interpreter.functions.signatures import Signature, name_each, of_ascii, of_column, text
+from sluice.interpreter.functions import Signature, name_each, of_ascii, of_column, text
+from sluice.interpreter.values import BINARY, BOOLEAN, INT, LONG, STRING
 from sluice.interpreter.values.casts import as_int, cast
 from sluice.interpreter.values.column_batch import Function, Value, constant, each, kernel, whole
-from sluice.interpreter.values.value_types import BINARY, BOOLEAN, INT, LONG, STRING
 
 MOST = 2**31 - 1
 _KNOWN = re.compile(

@@ -19,13 +19,7 @@ import pyarrow.compute as pc
 from pyspark.sql import types as T
 
 from sluice.interpreter import BadValue, UnsupportedLocally
-from sluice.interpreter.functions.intervals import (
-    first_day,
-    months_between,
-    months_later,
-    months_on,
-)
-from sluice.interpreter.functions.signatures import (
+from sluice.interpreter.functions import (
     PARAMETERS,
     Signature,
     day,
@@ -33,6 +27,13 @@ from sluice.interpreter.functions.signatures import (
     only_text,
     same,
 )
+from sluice.interpreter.functions.intervals import (
+    first_day,
+    months_between,
+    months_later,
+    months_on,
+)
+from sluice.interpreter.values import DATE, INT, LONG, NTZ, STRING, TIMESTAMP
 from sluice.interpreter.values.casts import cast
 from sluice.interpreter.values.column_batch import Function, Value, constant, each, kernel
 from sluice.interpreter.values.numbering import of_numbers
@@ -45,7 +46,6 @@ from sluice.interpreter.values.texts import (
     offset_in,
     region,
 )
-from sluice.interpreter.values.value_types import DATE, INT, LONG, NTZ, STRING, TIMESTAMP
 from sluice.language.interval import EPOCH
 
 _TYPES = {

@@ -17,7 +17,21 @@ import pyarrow as pa
 from pyspark.sql import types as T
 
 from sluice.interpreter import UnsupportedLocally
-from sluice.interpreter.expressions import expression_tree as E
+from sluice.interpreter import expressions as E
+from sluice.interpreter.values import (
+    BOOLEAN,
+    DOUBLE,
+    INT,
+    LONG,
+    NULL,
+    Values,
+    bounds_check,
+    fits_in,
+    half_up,
+    is_integer,
+    of_decimal,
+    to_arrow,
+)
 from sluice.interpreter.values.casts import boolean, number
 from sluice.interpreter.values.column_batch import (
     ArrowColumn,
@@ -38,20 +52,6 @@ from sluice.interpreter.values.numbering import (
     order_of,
     rank_values,
     whole_numbers,
-)
-from sluice.interpreter.values.value_types import (
-    BOOLEAN,
-    DOUBLE,
-    INT,
-    LONG,
-    NULL,
-    Values,
-    bounds_check,
-    fits_in,
-    half_up,
-    is_integer,
-    of_decimal,
-    to_arrow,
 )
 from sluice.language.types import Decimal
 

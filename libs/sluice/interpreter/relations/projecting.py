@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from pyspark.sql import types as T
 
 from sluice.interpreter import UnsupportedLocally
-from sluice.interpreter.expressions import expression_tree as E
+from sluice.interpreter import expressions as E
 from sluice.interpreter.expressions.compiling import (
     Bindings,
     RelationColumn,
@@ -21,9 +21,10 @@ from sluice.interpreter.expressions.compiling import (
     find,
     outermost,
 )
+from sluice.interpreter.relations import Relation, number_rows, refuse_place
 from sluice.interpreter.relations.aggregates import AGGREGATES, Frames, aggregate_of, arguments_of
-from sluice.interpreter.relations.relation import Relation, number_rows, refuse_place
 from sluice.interpreter.relations.window_functions import compile_over
+from sluice.interpreter.values import INT, Values
 from sluice.interpreter.values.casts import boolean
 from sluice.interpreter.values.column_batch import (
     ArrowColumn,
@@ -36,7 +37,6 @@ from sluice.interpreter.values.column_batch import (
     true_mask,
 )
 from sluice.interpreter.values.numbering import group_key, has_floats, has_maps, normal
-from sluice.interpreter.values.value_types import INT, Values
 
 GENERATORS = ("explode", "explode_outer", "posexplode", "posexplode_outer")
 

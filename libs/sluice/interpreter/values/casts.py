@@ -11,11 +11,7 @@ import pyarrow.compute as pc
 from pyspark.sql import types as T
 
 from sluice.interpreter import UnsupportedLocally
-from sluice.interpreter.values import texts
-from sluice.interpreter.values.column_batch import Kernel, Value, constant, each
-from sluice.interpreter.values.numbering import map_numbers, same_value
-from sluice.interpreter.values.texts import DAY
-from sluice.interpreter.values.value_types import (
+from sluice.interpreter.values import (
     DOUBLE,
     INT,
     MOMENTS,
@@ -28,8 +24,12 @@ from sluice.interpreter.values.value_types import (
     is_moment,
     is_number,
     rescale,
+    texts,
     truncate,
 )
+from sluice.interpreter.values.column_batch import Kernel, Value, constant, each
+from sluice.interpreter.values.numbering import map_numbers, same_value
+from sluice.interpreter.values.texts import DAY
 
 Caster = Callable[[Any], Any]
 Types = type[T.DataType] | tuple[type[T.DataType], ...]

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from pyspark.sql import types as T
 
 from sluice.interpreter import UnsupportedLocally
-from sluice.interpreter.values.value_types import (
+from sluice.interpreter.values import (
     OutOfRange,
     Values,
     arrow_type,

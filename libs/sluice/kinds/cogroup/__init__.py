@@ -9,8 +9,8 @@ from sluice.declare.document import Where
 from sluice.declare.meaning import SILENT, canonical, fingerprint, meant
 from sluice.declare.table import Table
 from sluice.declare.table_spec import Reference, View, Window
+from sluice.language import Model
 from sluice.language.expression import Aggregate, Expression, Select, SortKey
-from sluice.language.model import Model
 from sluice.language.names import Name
 
 SHAPE = ""  # everything but its streams

@@ -12,10 +12,9 @@ from sqlglot import exp
 
 from sluice.declare.table import Table
 from sluice.declare.table_spec import Reference, View
-from sluice.language import syntax
+from sluice.language import Model, syntax
 from sluice.language.expression import Expression, Select
 from sluice.language.interval import Duration
-from sluice.language.model import Model
 from sluice.language.names import Name
 
 JoinEquality = tuple[Expression, Expression] | str

@@ -18,8 +18,8 @@ from sluice.declare.table_spec import (
     joined_dimensions,
     joined_dimensions_as_written,
 )
+from sluice.language import Model, is_draft
 from sluice.language.expression import Expression, Select, read_pairs
-from sluice.language.model import Model, is_draft
 
 
 class Join(Model):

@@ -19,9 +19,8 @@ from pydantic import Field, WithJsonSchema, model_validator
 from sqlglot import exp
 
 from sluice.declare.table_spec import Reference, View
-from sluice.language import syntax
+from sluice.language import Model, syntax
 from sluice.language.expression import UNREADABLE, WRITTEN, Aggregate, Expression, SortKey, Written
-from sluice.language.model import Model
 from sluice.language.names import WRITTEN_NAME, Name
 
 ORDERED, WHOLE = "w", "p"

@@ -7,8 +7,8 @@ from pydantic import Field, model_validator
 
 from sluice.declare.table import Table, carried_name
 from sluice.declare.table_spec import Reference, View
+from sluice.language import Model
 from sluice.language.expression import Expression, Select
-from sluice.language.model import Model
 from sluice.language.names import Name
 
 PLACE = "_sluice_place"

@@ -9,7 +9,7 @@ from pydantic import Field, ValidationInfo, WithJsonSchema, field_validator, mod
 
 from sluice.declare.table_spec import Reference, View
 from sluice.kinds.sql.query import Query
-from sluice.language.model import Mistaken, is_draft
+from sluice.language import Mistaken, is_draft
 from sluice.language.names import Name
 from sluice.language.paths import beside
 

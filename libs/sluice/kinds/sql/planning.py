@@ -41,9 +41,9 @@ from sluice.kinds.sql.trees import (
     line_of,
     sql,
 )
+from sluice.language import Mistaken
 from sluice.language.expression import UNREADABLE
 from sluice.language.inference import ColumnTypes
-from sluice.language.model import Mistaken
 from sluice.language.names import UnknownName, check_name, unknown
 from sluice.language.syntax import Tree
 from sluice.language.type_rules import RefusedBySpark

@@ -8,8 +8,8 @@ from pydantic import Field, model_validator
 from sluice.declare.resolution import plain_columns
 from sluice.declare.table import Table, carried_name
 from sluice.declare.table_spec import Reference, View
+from sluice.language import Model
 from sluice.language.expression import Expression, Select
-from sluice.language.model import Model
 from sluice.language.names import Name
 
 NUMBER = "_sluice_from"  # which of the inputs a row comes from

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import DataType, DateType, DecimalType, TimestampNTZType, TimestampType
 
-from sluice.interpreter.values.value_types import arrow_type
+from sluice.interpreter.values import arrow_type
 from sluice.language.interval import EPOCH
 from sluice.sources.kafka.records import (
     DELETE,

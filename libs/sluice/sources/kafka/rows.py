@@ -49,7 +49,7 @@ from sluice.files.here import as_texts
 from sluice.files.json import MARK
 from sluice.files.spelled import Texts, of_texts
 from sluice.gate.sql import text
-from sluice.interpreter.values.value_types import arrow_type
+from sluice.interpreter.values import arrow_type
 from sluice.language.names import ID
 from sluice.sources import Source, ValueFormat
 from sluice.sources.kafka.debezium import debezium
