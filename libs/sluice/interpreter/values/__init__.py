@@ -1,4 +1,6 @@
-"""Types of values, their limits, the type that holds values of several; conversion from and to
+"""Values, columns and their types: rows of Spark's types as Python's, and casts between them.
+
+Here are the types, their limits, the type that holds values of several, and conversion from and to
 Arrow.
 
 Types are compared without their NOT NULL: every value here may be null.
