@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from sluice.changes import CHANGE
 from sluice.declare.project import Project, load
-from sluice.delta.log.actions import Log
+from sluice.delta.log import Log
 from sluice.delta.log.files import table_size
 from sluice.delta.log.position import Head, Position, head
 from sluice.delta.places.lake_layout import layout

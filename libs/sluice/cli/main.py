@@ -18,8 +18,8 @@ import click
 from sluice.declare.registry import commands_of_kinds
 from sluice.errors import ExitCode, SluiceError
 from sluice.extras import DISTRIBUTION
+from sluice.terminal import run
 from sluice.terminal.options import debug_option, env_option, wants_trace
-from sluice.terminal.program import run
 
 
 class _Hidden:

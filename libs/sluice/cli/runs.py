@@ -39,6 +39,7 @@ from sluice.operate.run import (
 from sluice.operate.run import run as run_pipeline
 from sluice.operate.workers import Process, forked
 from sluice.spark.session import Spark, with_spark
+from sluice.terminal import is_program, stopping
 from sluice.terminal.options import (
     changed_option,
     check_bounds,
@@ -52,7 +53,6 @@ from sluice.terminal.options import (
     warn_of_left_out,
 )
 from sluice.terminal.output import Format, pluralize
-from sluice.terminal.program import is_program, stopping
 
 
 @dataclass(frozen=True)

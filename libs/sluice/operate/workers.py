@@ -36,7 +36,7 @@ from sluice.engine import BatchReport
 from sluice.errors import Retryable, SluiceError, Unforeseen
 from sluice.spark.session import Spark
 from sluice.spark.starting import lasting
-from sluice.terminal.program import COLLECTED_AT
+from sluice.terminal import COLLECTED_AT
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)

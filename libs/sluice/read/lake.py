@@ -22,7 +22,7 @@ from sluice.declare.project import Project, load_sound
 from sluice.declare.registry import Kind, kind, kinds
 from sluice.declare.table import Graph, Table
 from sluice.declare.table_spec import TableSpec
-from sluice.delta.log.actions import Log
+from sluice.delta.log import Log
 from sluice.delta.log.files import active_files
 from sluice.delta.log.opened import exists
 from sluice.delta.log.position import Frontier, Pin, Position, oldest, positions

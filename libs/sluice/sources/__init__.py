@@ -6,13 +6,12 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, PrivateAttr, ValidationInfo, field_validator, model_validator
 
-from sluice.declare.declared import Declared
+from sluice.declare.declared import Declared, check_path, check_pattern, contents, same_path
 from sluice.declare.document import Where
 from sluice.declare.table_spec import JobName, Section
 from sluice.language import Model
 from sluice.language.interval import Duration, Schedule
 from sluice.language.names import DELIVERIES, ID, INTERVAL
-from sluice.language.paths import check_path, check_pattern, contents, same_path
 
 
 class ForeignTable(Model):

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 from sluice.changes import WEIGHT, sum_weights, weigh
 from sluice.declare.declared import FILE, OP
 from sluice.delta.intervals import deliveries
-from sluice.delta.log.actions import CommitRange, WeightedFiles
+from sluice.delta.log import CommitRange, WeightedFiles
 from sluice.delta.log.files import table_size
 from sluice.delta.log.opened import Foreign
 from sluice.delta.log.position import Head, head

@@ -50,7 +50,7 @@ from sluice.meter import METER
 from sluice.spark.jars import classpath
 from sluice.spark.java import Archive, environment, java_home
 from sluice.spark.starting import check_age, check_server, hush, lasting, start_or_explain
-from sluice.terminal.program import COLLECTED_AT
+from sluice.terminal import COLLECTED_AT
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

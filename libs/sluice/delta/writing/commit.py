@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable, write_deltalake
 
 from sluice.changes import CHANGE
-from sluice.delta.log.actions import Action
+from sluice.delta.log import Action
 from sluice.delta.log.files import (
     Added,
     RowMask,

@@ -7,11 +7,11 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, ValidationInfo, WithJsonSchema, field_validator, model_validator
 
+from sluice.declare.declared import beside
 from sluice.declare.table_spec import Reference, View
 from sluice.kinds.sql.query import Query
 from sluice.language import Mistaken, is_draft
 from sluice.language.names import Name
-from sluice.language.paths import beside
 
 NTH = "_sluice_nth"  # number of a row among equal ones
 
