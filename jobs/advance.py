@@ -1,7 +1,7 @@
 """Bring views up to their inputs: `advance.py VIEW...`."""
 
 from sluice.cli.job import JOBS
-from sluice.terminal.program import run
+from sluice.terminal import run
 
 if __name__ == "__main__":
     run(JOBS["advance"])

@@ -13,8 +13,8 @@ from airflow_client import RunOfTask
 from landing import CORRECTED_DEPARTMENT, Correction
 from sluice.declare.project import Project
 from sluice.dimension_views.reader import JoinedTable
+from sluice.engine import BatchReport
 from sluice.engine.advance import Run, advance
-from sluice.engine.batch_report import BatchReport
 from sluice.engine.plan import nodes_of
 from sluice.errors import SluiceError
 from sluice.operate.delivering import replay, to_replay

@@ -11,14 +11,14 @@ from pyspark.sql import functions as F
 
 from sluice.changes import CHANGE
 from sluice.declare.project import Project, load
-from sluice.delta.log.actions import Log
+from sluice.delta.log import Log
 from sluice.delta.log.files import table_size
 from sluice.delta.log.position import Head, Position, head
 from sluice.delta.places.lake_layout import layout
 from sluice.delta.reading.spark_reads import create, snapshot
 from sluice.delta.writing.merge import SparkCommit, changelog_counts
+from sluice.engine import BatchReport
 from sluice.engine.advance import Run, advance
-from sluice.engine.batch_report import BatchReport
 from sluice.limits import Limits
 from sluice.spark.session import Spark
 

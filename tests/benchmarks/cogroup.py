@@ -34,7 +34,7 @@ from tests.benchmarks.bench_lake import BenchLake, declared
 from tests.benchmarks.repeated import measure
 
 from sluice.changes import CHANGE
-from sluice.engine.batch_report import BatchReport
+from sluice.engine import BatchReport
 from sluice.engine.plan import nodes_of
 from sluice.kinds.cogroup.operator import CogroupState
 

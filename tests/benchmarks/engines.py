@@ -38,8 +38,8 @@ from sluice.delta.log.position import Position
 from sluice.delta.places.lake_layout import layout
 from sluice.delta.reading.spark_reads import create
 from sluice.delta.writing.commit import commit_arrow
+from sluice.engine import BatchReport
 from sluice.engine.advance import Run, advance
-from sluice.engine.batch_report import BatchReport
 from sluice.limits import Limits
 from sluice.spark.session import PROCESS, SPARK, Spark, with_spark
 

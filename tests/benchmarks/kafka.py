@@ -24,7 +24,7 @@ from broker import Broker, running
 from sluice.declare.project import load
 from sluice.engine.advance import Run
 from sluice.operate import run as runs
-from sluice.sources.spec import MessageFormat
+from sluice.sources import MessageFormat
 from sluice.spark.session import Spark, with_spark
 
 PARTITIONS = 4

@@ -11,8 +11,8 @@ from google.protobuf.message_factory import GetMessageClass
 from tests.support.protobuf import descriptors, file
 from tests.support.protobuf import message as message_type
 
+from sluice.sources import MessageFormat, ValueFormat
 from sluice.sources.kafka.schemas import pool_of
-from sluice.sources.spec import MessageFormat, ValueFormat
 
 FORMATS: tuple[MessageFormat, ...] = ("json", "debezium-json", "avro", "debezium-avro", "protobuf")
 COLUMNS = {

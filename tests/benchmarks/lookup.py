@@ -28,7 +28,7 @@ from rich.table import Table as Shown
 from tests.benchmarks.bench_lake import BenchLake, declared, timed, written_bytes
 
 from sluice.changes import CHANGE
-from sluice.delta.log.actions import Log
+from sluice.delta.log import Log
 from sluice.dimensions.load import load
 from sluice.engine.advance import Run
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sluice.declare.project import Project, load
-from sluice.engine.batch_report import BatchReport
+from sluice.engine import BatchReport
 from sluice.language.interval import Interval
 from sluice.operate.maintain import Upkeep, maintain
 from sluice.operate.run import intervals_to_run, run

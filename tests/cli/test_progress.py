@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from sluice.cli.progress import LONG, Steps, not_done, summary
-from sluice.engine.batch_report import BatchReport
+from sluice.engine import BatchReport
 from sluice.terminal.output import Format
 
 

@@ -21,8 +21,8 @@ from sluice.cli.job import JOBS
 from sluice.declare.settings import SparkSettings
 from sluice.delta.places import failpoint
 from sluice.delta.places.failpoint import VARIABLE
+from sluice.engine import BatchReport
 from sluice.engine.advance import Run
-from sluice.engine.batch_report import BatchReport
 from sluice.language.interval import Interval
 from sluice.operate.maintain import maintain
 from sluice.operate.rebuild import rebuild

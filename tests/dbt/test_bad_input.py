@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.dbt.warehouse import MANIFEST, NODES, changed, refused
 
-from sluice.dbt.artifacts import read_artifacts
+from sluice.dbt import read_artifacts
 
 
 def test_a_missing_manifest_is_named_with_the_command_that_writes_it(tmp_path: Path) -> None:

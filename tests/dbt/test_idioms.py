@@ -6,7 +6,7 @@ from pathlib import Path
 from tests.dbt.warehouse import LANDED, MANIFEST, Warehouse, bag, done
 
 import sluice
-from sluice.dbt.artifacts import read_artifacts
+from sluice.dbt import read_artifacts
 from sluice.dbt.importing import text_of, write
 from sluice.dbt.pipeline import Imported
 

@@ -6,7 +6,7 @@ import pytest
 from tests.dbt.warehouse import MANIFEST
 from tests.support.wording import cells
 
-from sluice.dbt.artifacts import DbtNode, Relations, free_names, read_artifacts, type_in_spark
+from sluice.dbt import DbtNode, Relations, free_names, read_artifacts, type_in_spark
 from sluice.dbt.queries import READS_ITSELF, TranslatedQuery, translate, translated_condition
 
 PROJECT = read_artifacts(MANIFEST, None)

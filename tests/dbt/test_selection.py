@@ -3,7 +3,7 @@
 import pytest
 from tests.dbt.warehouse import MANIFEST
 
-from sluice.dbt.artifacts import read_artifacts
+from sluice.dbt import read_artifacts
 from sluice.dbt.importing import select_nodes
 
 NODES = read_artifacts(MANIFEST, None).nodes

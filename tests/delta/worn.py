@@ -15,7 +15,7 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 from tests.delta.tables import ID_AND_V, WITH_P, Small, a_position
 
 from sluice.changes import CHANGE, Direction
-from sluice.delta.log.actions import Action, Log
+from sluice.delta.log import Action, Log
 from sluice.delta.reading.local import read_rows
 from sluice.delta.upkeep import pieces, rewriting
 from sluice.delta.upkeep.maintenance import Filing

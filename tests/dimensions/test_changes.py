@@ -15,7 +15,7 @@ from tests.support.rows import maybe, row
 
 from sluice.delta.writing.own_commits import Committed
 from sluice.dimensions import load as loading
-from sluice.interpreter.refusals import UnsupportedLocally
+from sluice.interpreter import UnsupportedLocally
 from sluice.operate.explain import explain
 
 if TYPE_CHECKING:

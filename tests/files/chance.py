@@ -10,8 +10,8 @@ from typing import Any
 
 from tests.files.files import Files
 
+from sluice.interpreter import UnsupportedLocally
 from sluice.interpreter.local_session import Session, interpreting
-from sluice.interpreter.refusals import UnsupportedLocally
 
 SEED = 25
 IS_DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"

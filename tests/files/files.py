@@ -9,7 +9,7 @@ from tests.support.landed import Content, write
 from sluice.delta.reading.landing import list_files
 from sluice.files.reading import Reading, read_files
 from sluice.limits import Limits
-from sluice.sources.spec import Source
+from sluice.sources import Source
 
 SCHEMA = "id INT, t STRING, d DECIMAL(6,2)"
 Values = tuple[Any, ...]

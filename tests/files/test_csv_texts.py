@@ -9,8 +9,8 @@ import pytest
 from tests.files.files import Files
 
 from sluice.errors import QualityStop
+from sluice.interpreter import UnsupportedLocally
 from sluice.interpreter.local_session import Session, interpreting
-from sluice.interpreter.refusals import UnsupportedLocally
 
 ODD = "a value continues after its closing quote"
 OPEN = "a quote is not closed: its value continues into the next rows"

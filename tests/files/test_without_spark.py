@@ -20,10 +20,10 @@ from sluice.delta.reading.landing import list_files
 from sluice.engine.retries import naming_faults
 from sluice.errors import QualityStop
 from sluice.files.reading import read_files
+from sluice.interpreter import UnsupportedLocally
 from sluice.interpreter.local_session import Session, interpreting
-from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.limits import Limits
-from sluice.sources.spec import Source
+from sluice.sources import Source
 
 LEFT_TO_SPARK = {
     "very_wide.csv": "CSV with more than 20,480 columns",

@@ -10,8 +10,8 @@ import pytest
 
 from sluice.declare.project import Project, load
 from sluice.delta.places.lake_layout import layout
+from sluice.engine import BatchReport
 from sluice.engine.advance import Run
-from sluice.engine.batch_report import BatchReport
 from sluice.language.interval import Interval
 from sluice.operate.run import deliver
 from sluice.spark.session import Spark

@@ -9,8 +9,8 @@ import pytest
 from tests.gate.conftest import SALES, Shop
 
 from sluice.delta.note_tables import read_rows
+from sluice.engine import BatchReport
 from sluice.engine.advance import Run, advance
-from sluice.engine.batch_report import BatchReport
 from sluice.errors import QualityStop
 from sluice.operate.verify import verify
 

@@ -9,7 +9,7 @@ from tests.gate.conftest import SALES
 
 JOB = """
 import runpy, sys
-from sluice.terminal.program import as_guest
+from sluice.terminal import as_guest
 try:
     with as_guest():
         runpy.run_path("jobs/ingest.py", run_name="__main__")

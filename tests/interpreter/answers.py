@@ -21,9 +21,9 @@ from pyspark.sql.types import StructType
 from tests.interpreter import samples
 
 from sluice.delta.reading.local import plain, to_arrow
+from sluice.interpreter import UnsupportedLocally
 from sluice.interpreter.local_session import Session, interpreting
-from sluice.interpreter.refusals import UnsupportedLocally
-from sluice.interpreter.values.arrow_conversion import from_arrow
+from sluice.interpreter.values import from_arrow
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

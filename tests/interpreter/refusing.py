@@ -2,8 +2,8 @@
 
 import pytest
 
+from sluice.interpreter import UnsupportedLocally
 from sluice.interpreter.local_session import Session, interpreting
-from sluice.interpreter.refusals import UnsupportedLocally
 
 
 def refused(sql: str, count: int = 1) -> None:

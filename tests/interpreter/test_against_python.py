@@ -22,8 +22,8 @@ import xxhash
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from sluice.interpreter import UnsupportedLocally
 from sluice.interpreter.local_session import Session, interpreting
-from sluice.interpreter.refusals import UnsupportedLocally
 
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 NAN, INF = float("nan"), float("inf")

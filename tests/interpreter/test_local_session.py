@@ -11,8 +11,8 @@ from sluice.interpreter.local_session import Session, interpreting
 
 REHEARSED = """
 from sluice.interpreter.local_session import Session, interpreting
-from sluice.interpreter.refusals import rehearse
-from sluice.interpreter.refusals import UnsupportedLocally
+from sluice.interpreter import rehearse
+from sluice.interpreter import UnsupportedLocally
 
 with interpreting(Session()) as session:
     try:

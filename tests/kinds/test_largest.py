@@ -11,7 +11,7 @@ from tests.support.lake import NewLake
 
 from sluice.declare.project import Project
 from sluice.delta.places.delta_rs import open_table
-from sluice.interpreter.refusals import UnsupportedLocally
+from sluice.interpreter import UnsupportedLocally
 from sluice.limits import Limits
 from sluice.spark.session import PROCESS, Spark
 

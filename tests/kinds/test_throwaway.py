@@ -18,8 +18,8 @@ from sluice.operate.explain import explain
 from sluice.pages import html
 from sluice.read.lake import open_lake
 from sluice.read.status import status
+from sluice.report import Visit
 from sluice.report.pages import table
-from sluice.report.visit import Visit
 
 DECLARED = """
 sources:

@@ -6,8 +6,7 @@ from datetime import timedelta
 import pytest
 from tests.support.wording import Wording, each
 
-from sluice.language.interval import parse_time
-from sluice.language.wall_clock import Duration
+from sluice.language.interval import Duration, parse_time
 
 Refusal = Callable[..., str]
 

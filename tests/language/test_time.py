@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sluice.declare.declared import fill_pattern, same_path
 from sluice.language.interval import Schedule
-from sluice.language.paths import path_of, same_path
 
 BEGIN = datetime(2011, 12, 1, tzinfo=UTC)
 ZONES = (
@@ -59,7 +59,7 @@ def test_the_day_that_samoa_skipped_has_no_interval() -> None:
     start = schedule.last_until(datetime(2011, 12, 29, 20, tzinfo=UTC))
     following = schedule.next_after(schedule.next_after(start))
     days = schedule.intervals(start, following)
-    names = [path_of("{interval_start:%d}", day, "Pacific/Apia") for day in days]
+    names = [fill_pattern("{interval_start:%d}", day, "Pacific/Apia") for day in days]
     assert names == ["29", "31"]
 
 
@@ -94,7 +94,7 @@ def test_two_intervals_with_one_path_are_found(
     assert bool(found) is ambiguous
     if found:
         assert found[0] != found[1]
-        assert path_of(path, found[0], zone) == path_of(path, found[1], zone)
+        assert fill_pattern(path, found[0], zone) == fill_pattern(path, found[1], zone)
 
 
 def test_a_source_that_would_count_files_twice_is_refused(wrong: Callable[..., list[str]]) -> None:

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from tests.support.lake import Lake, Row
 
 from sluice.delta.log import opened
-from sluice.engine.batch_report import BatchReport
+from sluice.engine import BatchReport
 from sluice.engine.next_batch import NextBatch
 from sluice.operate.explain import explain
 

@@ -17,7 +17,7 @@ from pyspark import SparkContext
 from sluice.declare.project import Project, load
 from sluice.declare.settings import SparkSettings
 from sluice.declare.table import Table
-from sluice.engine.batch_report import BatchReport
+from sluice.engine import BatchReport
 from sluice.errors import QualityStop, Retryable
 from sluice.operate.workers import Process, Worker, forked
 from sluice.spark.session import Spark

@@ -10,7 +10,7 @@ from sluice.delta.places.folders import LandedFile
 from sluice.delta.places.lake_layout import layout
 from sluice.delta.reading.landing import list_files
 from sluice.dimensions.load import load
-from sluice.engine.batch_report import BatchReport
+from sluice.engine import BatchReport
 from sluice.errors import SluiceError, UsageError
 from sluice.operate import run as running
 from sluice.operate.explain import explain

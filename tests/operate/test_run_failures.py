@@ -9,7 +9,7 @@ from tests.support.landed import Landed, NewLanded, day, folder_of
 
 from sluice.delta.failures import stored_failures
 from sluice.delta.places.lake_layout import layout
-from sluice.engine.batch_report import BatchReport
+from sluice.engine import BatchReport
 from sluice.errors import Retryable, SeveralFailed, Unforeseen
 from sluice.operate import run as running
 from sluice.operate.doctor import examine

@@ -12,8 +12,8 @@ import pytest
 from sluice.declare.project import load
 from sluice.declare.table import Graph as Declared
 from sluice.pages import Graph
+from sluice.report import Visit
 from sluice.report.graph import draw_columns, draw_graph
-from sluice.report.visit import Visit
 
 VISIT = Visit("", None, "", (), datetime(2024, 1, 1, tzinfo=UTC), lambda _: True, lambda *_: False)
 STEPS = 16  # points of a curve that are looked at

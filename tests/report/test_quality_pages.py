@@ -9,8 +9,7 @@ import pytest
 from tests.report.records import EVIL, NOW, RECORD, aside, day, interval, record, result
 
 from sluice.delta.failures import Failure
-from sluice.language.interval import Interval, Span
-from sluice.language.wall_clock import EPOCH
+from sluice.language.interval import EPOCH, Interval, Span
 from sluice.pages import Listing
 from sluice.report import quality_pages
 from sluice.report.quality_pages import LEAST_SEEN, bars, curve, strip

@@ -3,7 +3,7 @@
 from tests.support.lake import Row
 from tests.support.landed import RUN, Landed, write
 
-from sluice.engine.batch_report import BatchReport
+from sluice.engine import BatchReport
 from sluice.operate.run import deliver
 
 

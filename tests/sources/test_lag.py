@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from tests.support.landed import Landed, NewLanded, day, folder_of
 
 from sluice.cli.main import main
-from sluice.engine.batch_report import BatchReport
+from sluice.engine import BatchReport
 from sluice.engine.next_batch import NextBatch
 from sluice.language.interval import Interval
 from sluice.operate.explain import explain

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sluice.sources.spec import ForeignTable
+from sluice.sources import ForeignTable
 
 
 @pytest.mark.parametrize(("written", "path"), [("crm", "crm"), ("crm//", "crm"), ("/", "/")])

@@ -14,7 +14,7 @@ from tests.support.landed import RUN, Landed, day, folder_of
 
 from sluice.delta.log.position import Position
 from sluice.delta.reading.spark_reads import create
-from sluice.engine.batch_report import BatchReport
+from sluice.engine import BatchReport
 from sluice.errors import QualityStop, Retryable, UsageError
 from sluice.operate.delivering import replay, to_replay
 from sluice.operate.run import intervals_to_run, run

@@ -18,10 +18,10 @@ from sluice.declare.project import load, load_sound
 from sluice.declare.project_cache import Noting
 from sluice.errors import ConfigError
 from sluice.pages import html
+from sluice.report import Visit
 from sluice.report.pages import overview, tables
 from sluice.report.pages import table as table_page
 from sluice.report.publish import publish
-from sluice.report.visit import Visit
 from sluice.serve import app
 
 VISIT = Visit(

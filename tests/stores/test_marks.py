@@ -21,7 +21,7 @@ from tests.support.proxy import COMMIT, Harm, Proxy, Rule
 from tests.support.stores import Store, using
 
 from sluice.changes import Direction
-from sluice.delta.log.actions import Log
+from sluice.delta.log import Log
 from sluice.delta.log.files import has_vectors
 from sluice.delta.log.position import Head
 from sluice.delta.places.delta_rs import open_table

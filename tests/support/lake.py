@@ -27,8 +27,8 @@ from sluice.delta.places.delta_rs import open_table
 from sluice.delta.places.lake_layout import layout
 from sluice.delta.reading.spark_reads import create
 from sluice.delta.writing.commit import commit_arrow
+from sluice.engine import BatchReport
 from sluice.engine.advance import Run, advance
-from sluice.engine.batch_report import BatchReport
 from sluice.engine.plan import nodes_of
 from sluice.files.reading import OP, POSITION
 from sluice.language.names import ID, INTERVAL

@@ -15,8 +15,8 @@ from tests.support.lake import Lake, Row
 from sluice.delta.intervals import Note, deliveries
 from sluice.delta.places.lake_layout import layout
 from sluice.dimensions.load import load
+from sluice.engine import BatchReport
 from sluice.engine.advance import Run
-from sluice.engine.batch_report import BatchReport
 from sluice.language.interval import Interval
 from sluice.operate.rebuild import rebuild
 from sluice.operate.run import deliver

@@ -17,7 +17,7 @@ from unittest.mock import patch
 import pyarrow as pa
 from deltalake.exceptions import DeltaError
 
-from sluice.delta.log.actions import Action, Log
+from sluice.delta.log import Action, Log
 from sluice.delta.log.position import Head, Position, head, head_of
 from sluice.delta.reading.spark_reads import PROPERTIES
 from sluice.errors import HistoryLost, LostRace

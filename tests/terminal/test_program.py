@@ -6,12 +6,12 @@ import sys
 import click
 import pytest
 
-from sluice.terminal.program import as_guest, run
+from sluice.terminal import as_guest, run
 
 ENDS = """
 import atexit, os, sys, threading, time
 import click
-from sluice.terminal.program import run
+from sluice.terminal import run
 
 class Held:
     def __del__(self, say=os.write):
@@ -56,7 +56,7 @@ def test_garbage_is_looked_for_rarely() -> None:
     """Imports make so many objects that looking through them took a third of their time."""
     code = (
         "import click, gc\n"
-        "from sluice.terminal.program import run\n"
+        "from sluice.terminal import run\n"
         "@click.command()\n"
         "def main():\n"
         "    before = gc.get_stats()[0]['collections']\n"

@@ -7,13 +7,13 @@ import threading
 
 import pytest
 
-from sluice.terminal.program import SAID, stopping
+from sluice.terminal import SAID, stopping
 
 WAITS = """
 import time
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event, Timer
-from sluice.terminal.program import stopping
+from sluice.terminal import stopping
 
 begun, end = Event(), Event()
 

@@ -33,10 +33,10 @@ from sluice.errors import ConfigError, SluiceError
 from sluice.gate.engine import file_of
 from sluice.pages import Page, html
 from sluice.read.naming import naming_options
+from sluice.report import INDEX, Visit
 from sluice.report.pages import Shown, not_a_sluice_dag, overview, table, tables
 from sluice.report.pages import page as explanation
 from sluice.report.publish import report_folder
-from sluice.report.visit import INDEX, Visit
 
 POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'nonce-{nonce}'; "

@@ -46,7 +46,7 @@ except ImportError:  # Airflow 3.1: `blueprint.check` names pipelines that have 
 
 
 if TYPE_CHECKING:
-    from sluice.language.wall_clock import Cron
+    from sluice.language.interval import Cron
 
 
 PREFIX = "/sluice"
@@ -72,7 +72,7 @@ class Grid(CronDataIntervalTimetable):  # type: ignore[misc]
 
     @property
     def _cron(self) -> "Cron":
-        from sluice.language.wall_clock import Cron  # DAG files do without it
+        from sluice.language.interval import Cron  # DAG files do without it
 
         return Cron(self._expression, ZoneInfo(str(self._timezone.name)))
 

@@ -54,7 +54,7 @@ from sluice.airflow.jobs import (
 from sluice.airflow.scheduling import asset, event_fields
 from sluice.delta.places.failpoint import passing
 from sluice.errors import ExitCode
-from sluice.terminal.program import as_guest
+from sluice.terminal import as_guest
 
 PARENT = "OPENLINEAGE_PARENT_ID"  # namespace/job/run
 

@@ -22,8 +22,8 @@ from sluice.declare.table import Table
 from sluice.delta.places import overlay
 from sluice.delta.places.lake_layout import layout
 from sluice.errors import Differs, UsageError
+from sluice.language.interval import Duration
 from sluice.language.names import declared_id
-from sluice.language.wall_clock import Duration
 from sluice.operate.promotion import DIFFERS, Agreement, Beside
 from sluice.operate.rebuild import Computed, bring, to_bring
 from sluice.report.publish import Heading

@@ -24,8 +24,8 @@ from sluice.declare.project import Project, load_sound
 from sluice.declare.table import Table
 from sluice.delta.places.delta_rs import store_fault
 from sluice.delta.places.failpoint import passing
+from sluice.engine import BatchReport
 from sluice.engine.advance import Run
-from sluice.engine.batch_report import BatchReport
 from sluice.errors import Differs, ExitCode, SluiceError
 from sluice.language.interval import Interval
 from sluice.operate.maintain import Swept, Upkeep

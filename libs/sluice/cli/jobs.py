@@ -3,7 +3,7 @@
 import click
 
 from sluice.cli.job import JOBS
-from sluice.terminal.program import run
+from sluice.terminal import run
 
 if __name__ == "__main__":
     run(click.Group(commands=dict(JOBS)))

@@ -18,8 +18,8 @@ import click
 from sluice.declare.registry import commands_of_kinds
 from sluice.errors import ExitCode, SluiceError
 from sluice.extras import DISTRIBUTION
+from sluice.terminal import run
 from sluice.terminal.options import debug_option, env_option, wants_trace
-from sluice.terminal.program import run
 
 
 class _Hidden:
@@ -84,10 +84,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "why-not": ("sluice.cli.why:why_not", "Show what keeps a row out, such as a condition."),
     "range": ("sluice.cli.reads:range_", "Show the rows of a range of keys, in order."),
     "connect": (
-        "sluice.cli.connect:connect",
+        "sluice.cli.servers:connect",
         "Start and stop a Spark Connect server on this machine.",
     ),
-    "serve": ("sluice.cli.serve:serve", "Answer reads over HTTP, for applications."),
+    "serve": ("sluice.cli.servers:serve", "Answer reads over HTTP, for applications."),
     "doctor": ("sluice.cli.views:doctor", "Check tables: logs, files, positions, retention."),
     "cost": ("sluice.cli.status:cost", "Add up the cost of batches: seconds, CPU, bytes."),
     "status": ("sluice.cli.status:status", "Show every table's version, rows, lag and last batch."),

@@ -17,7 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from sluice.declare.project import Project
 from sluice.declare.registry import kind
 from sluice.declare.table import Table
-from sluice.engine.batch_report import BatchReport
+from sluice.engine import BatchReport
 from sluice.errors import UsageError
 from sluice.language.interval import Interval, spans
 from sluice.language.names import declared_id

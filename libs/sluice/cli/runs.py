@@ -16,9 +16,9 @@ from sluice.declare.project import Pipeline, Project
 from sluice.declare.project import load as load_project
 from sluice.declare.registry import kinds
 from sluice.declare.table import Graph, Table
+from sluice.engine import BatchReport
 from sluice.engine.advance import Run
 from sluice.engine.advance import advance as advance_view
-from sluice.engine.batch_report import BatchReport
 from sluice.errors import UsageError
 from sluice.language.interval import Interval, parse_time
 from sluice.language.names import listing, unknown
@@ -39,6 +39,7 @@ from sluice.operate.run import (
 from sluice.operate.run import run as run_pipeline
 from sluice.operate.workers import Process, forked
 from sluice.spark.session import Spark, with_spark
+from sluice.terminal import is_program, stopping
 from sluice.terminal.options import (
     changed_option,
     check_bounds,
@@ -52,7 +53,6 @@ from sluice.terminal.options import (
     warn_of_left_out,
 )
 from sluice.terminal.output import Format, pluralize
-from sluice.terminal.program import is_program, stopping
 
 
 @dataclass(frozen=True)

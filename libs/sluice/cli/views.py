@@ -14,7 +14,7 @@ from sluice.declare.table import Table
 from sluice.delta.log.continuity import meanings
 from sluice.delta.log.opened import exists
 from sluice.delta.places.lake_layout import layout
-from sluice.engine.batch_report import BatchReport
+from sluice.engine import BatchReport
 from sluice.engine.next_batch import NextBatch
 from sluice.engine.plan import nodes_of
 from sluice.errors import ExitCode, SluiceError, UsageError

@@ -14,7 +14,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.scalarstring import LiteralScalarString
 
-from sluice.dbt.artifacts import COMPILE, DbtNode, DbtProject, clean, read_artifacts
+from sluice.dbt import COMPILE, DbtNode, DbtProject, clean, read_artifacts
 from sluice.dbt.pipeline import Imported, finder, lines
 from sluice.declare.resolution import Review
 from sluice.errors import UsageError

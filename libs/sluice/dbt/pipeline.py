@@ -13,7 +13,7 @@ from os.path import relpath
 from pathlib import Path
 from typing import Any
 
-from sluice.dbt.artifacts import (
+from sluice.dbt import (
     DataTest,
     DbtNode,
     DbtProject,

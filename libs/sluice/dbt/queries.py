@@ -15,7 +15,7 @@ from sqlglot import ErrorLevel, exp
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.annotate_types import annotate_types
 
-from sluice.dbt.artifacts import TEXTS, DbtNode, Relations, spark_type
+from sluice.dbt import TEXTS, DbtNode, Relations, spark_type
 from sluice.declare.document import VARIABLE
 from sluice.language.syntax import without_tokens
 

@@ -24,9 +24,9 @@ from pydantic import BaseModel
 from sluice.declare.document import Where
 from sluice.declare.registry import kind
 from sluice.declare.table import Table
+from sluice.language import Model
 from sluice.language.expression import Expression, Written
 from sluice.language.interval import Duration
-from sluice.language.model import Model
 from sluice.language.names import MARK, rename_id
 from sluice.language.syntax import requalify
 

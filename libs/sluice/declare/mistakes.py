@@ -12,7 +12,7 @@ from pydantic_core import ErrorDetails
 
 from sluice.declare.document import Document, Where, hide_values
 from sluice.errors import ConfigError
-from sluice.language.model import DRAFT, Mistaken, Model
+from sluice.language import DRAFT, Mistaken, Model
 from sluice.language.names import unknown
 from sluice.language.syntax import shorten
 from sluice.language.types import listed_once

@@ -32,8 +32,8 @@ from sluice.declare.stores import S3, explain_misplaced, faults, out_of_reach, s
 from sluice.declare.table import Graph, Table
 from sluice.declare.table_spec import SECTIONS, TableSpec
 from sluice.errors import ConfigError
+from sluice.language import Model
 from sluice.language.interval import Interval, IntervalError, Schedule, parse_time, zone
-from sluice.language.model import Model
 from sluice.language.names import check_table_name, listing, unknown
 from sluice.limits import Limits, machine_memory
 

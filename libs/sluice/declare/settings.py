@@ -14,8 +14,8 @@ from urllib.parse import unquote
 from pydantic import Field, WithJsonSchema, field_validator
 
 from sluice.declare.document import Document, Where
+from sluice.language import Model
 from sluice.language.interval import Duration
-from sluice.language.model import Model
 
 Options = Annotated[
     dict[str, str],

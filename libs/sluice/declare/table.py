@@ -153,9 +153,6 @@ def hidden_of(columns: Mapping[str, str]) -> dict[str, str]:
     return {name: type_ for name, type_ in columns.items() if name.startswith(RESERVED_PREFIX)}
 
 
-__all__ = ["Graph", "Table", "UnknownTable"]
-
-
 class UnknownTable(UsageError):
     """A name that no table of the configuration has."""
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from sluice.declare.document import Where
+from sluice.language import Model
 from sluice.language.interval import Duration, Schedule, zone
-from sluice.language.model import Model
 from sluice.language.names import Name
 
 OnFailure = Literal["quarantine", "stop", "warn"]

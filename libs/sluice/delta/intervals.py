@@ -29,9 +29,8 @@ from sluice.delta.note_tables import (
 from sluice.delta.places.delta_rs import is_table
 from sluice.delta.places.failpoint import passing
 from sluice.errors import DeliveriesLost, UsageError
-from sluice.language.interval import Interval
+from sluice.language.interval import EPOCH, Interval
 from sluice.language.names import INTERVAL
-from sluice.language.wall_clock import EPOCH
 
 NO_INTERVAL = EPOCH  # of what is not delivered by interval
 IS_UNDATED = f"{INTERVAL} = '{NO_INTERVAL.isoformat()}'"  # rows in quarantine that are in none

@@ -16,7 +16,7 @@ from sluice.declare.resolution import (
     joined_dimensions,
 )
 from sluice.declare.table import Table, tables_not_stored
-from sluice.dimension_views.spec import DimensionView
+from sluice.dimension_views import DimensionView
 from sluice.language.expression import Expression, read_pairs
 from sluice.language.names import UnknownName
 

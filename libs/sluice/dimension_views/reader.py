@@ -18,7 +18,7 @@ from deltalake import DeltaTable, QueryBuilder
 from sqlglot import exp
 
 from sluice.declare.table import Table
-from sluice.dimension_views.spec import DimensionView
+from sluice.dimension_views import DimensionView
 from sluice.errors import UsageError
 from sluice.language.expression import Expression
 from sluice.language.names import Row

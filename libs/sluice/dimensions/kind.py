@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sluice.declare.registry import Kind
-from sluice.dimensions.spec import Dimension, resolve
+from sluice.dimensions import Dimension, resolve
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from sluice.declare.resolution import TableMistakes
     from sluice.declare.table import Table
     from sluice.delta.intervals import Note
+    from sluice.engine import BatchReport
     from sluice.engine.advance import Run
-    from sluice.engine.batch_report import BatchReport
     from sluice.engine.next_batch import NextBatch
     from sluice.language.interval import Interval
     from sluice.read.keyed import KeyValues

@@ -36,6 +36,7 @@ from sluice.delta.log.position import REBUILD, Head, Pin, Pins, Position, head, 
 from sluice.delta.reading import landing
 from sluice.delta.reading.spark_reads import snapshot
 from sluice.delta.writing.own_commits import Committed
+from sluice.dimensions import Dimension
 from sluice.dimensions.rows import (
     ORIGIN,
     columns_of,
@@ -46,10 +47,9 @@ from sluice.dimensions.rows import (
     without_deletes,
 )
 from sluice.dimensions.source import WHOLE, LandedDimension, PendingFiles, choose_files, find
-from sluice.dimensions.spec import Dimension
+from sluice.engine import BatchReport, Clock
 from sluice.engine.advance import Run
 from sluice.engine.batch_plan import Context
-from sluice.engine.batch_report import BatchReport, Clock
 from sluice.engine.committing import Swapped, Target, swap, write
 from sluice.engine.judging import JudgedBatch, Passed, gated, read_notes, withheld
 from sluice.engine.next_batch import NextBatch, with_marking
@@ -61,7 +61,7 @@ from sluice.files.here import with_faults
 from sluice.files.reading import OP, POSITION, Reading, is_of_files, look, operations, read_files
 from sluice.gate.gate import Gate
 from sluice.gate.results import Verdict
-from sluice.interpreter.refusals import is_here, rehearse
+from sluice.interpreter import is_here, rehearse
 from sluice.language.names import FORGOTTEN, QUARANTINE, internal
 from sluice.limits import Limits
 from sluice.spark.session import Spark, engine_of, reason_for_spark

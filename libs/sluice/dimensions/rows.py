@@ -15,12 +15,12 @@ from pyspark.sql import functions as F
 from sluice.changes import last_first
 from sluice.declare.declared import FILE, REASON
 from sluice.declare.table import Table
-from sluice.dimensions.spec import Dimension
+from sluice.dimensions import Dimension
 from sluice.engine import operator
 from sluice.engine.operator import CURRENT, FROM, TO, names
 from sluice.files.reading import OP, POSITION, Reading, operations, place_rows, unknown_word
 from sluice.gate.row_rules import EVERY_ROW
-from sluice.language.wall_clock import EPOCH
+from sluice.language.interval import EPOCH
 
 ORIGIN = "_sluice_origin"  # the file of a log's row
 

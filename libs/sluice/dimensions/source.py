@@ -23,7 +23,7 @@ from sluice.delta.places.folders import LandedFile
 from sluice.delta.places.lake_layout import layout
 from sluice.delta.reading import landing
 from sluice.delta.reading.landing import fingerprint
-from sluice.dimensions.spec import Dimension
+from sluice.dimensions import Dimension
 from sluice.errors import UsageError
 from sluice.language.interval import Interval
 from sluice.language.names import INTERVALS, STATE, internal

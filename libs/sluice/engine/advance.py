@@ -19,6 +19,7 @@ from sluice.declare.table import Table
 from sluice.delta.log.position import REBUILD, Position
 from sluice.delta.places.failpoint import passing
 from sluice.delta.writing.own_commits import Committed
+from sluice.engine import BatchReport, Clock
 from sluice.engine.batch import Batch, horizon_of
 from sluice.engine.batch_plan import (
     BatchPlan,
@@ -28,7 +29,6 @@ from sluice.engine.batch_plan import (
     Strategy,
     settle,
 )
-from sluice.engine.batch_report import BatchReport, Clock
 from sluice.engine.committing import Target, tidy, write
 from sluice.engine.judging import JudgedBatch, checked
 from sluice.engine.next_batch import touched_if_in_doubt, why_not_here
@@ -37,7 +37,7 @@ from sluice.engine.plan import Node, nodes_of, plan_batch, whole_size
 from sluice.engine.retries import naming_data_faults
 from sluice.engine.windows import Horizon
 from sluice.errors import LostRace
-from sluice.interpreter.refusals import UnsupportedLocally
+from sluice.interpreter import UnsupportedLocally
 from sluice.spark.session import Spark
 
 StepResult = tuple[BatchReport, Carried | None]

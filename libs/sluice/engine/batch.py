@@ -36,8 +36,8 @@ from sluice.engine.batch_plan import (
 from sluice.engine.operator import InputRows, Maintained, Operator, names, union, within
 from sluice.engine.rows import GroupColumns, Picked, bounds_of, pick
 from sluice.engine.windows import Horizon, late_of_change, latest_time
+from sluice.language.interval import EPOCH
 from sluice.language.names import OF_FEED
-from sluice.language.wall_clock import EPOCH
 from sluice.spark.session import Spark
 
 

@@ -17,7 +17,7 @@ from sluice.delta.places.lake_layout import LakeLayout, layout
 from sluice.delta.reading.local import nullable, to_arrow
 from sluice.delta.writing.own_commits import Committed
 from sluice.engine.operator import Maintained
-from sluice.interpreter.refusals import drop_rows, is_here
+from sluice.interpreter import drop_rows, is_here
 from sluice.limits import Limits
 
 

@@ -45,9 +45,9 @@ from sluice.declare.registry import kind
 from sluice.declare.table import Table, carried_columns
 from sluice.declare.table_spec import Expectation, TableSpec
 from sluice.errors import ConfigError
+from sluice.language import Model
 from sluice.language.expression import Expression
-from sluice.language.model import Model
-from sluice.language.wall_clock import Duration
+from sluice.language.interval import Duration
 
 FROM, TO, CURRENT = COLUMNS = ("valid_from", "valid_to", "is_current")
 InputRows = Mapping[str, DataFrame]

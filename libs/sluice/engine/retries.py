@@ -14,7 +14,7 @@ from dataclasses import replace
 from time import sleep
 
 from sluice.delta.places.delta_rs import store_fault
-from sluice.engine.batch_report import BatchReport
+from sluice.engine import BatchReport
 from sluice.errors import (
     ConfigError,
     DamagedFile,
@@ -25,7 +25,7 @@ from sluice.errors import (
     SluiceError,
     UsageError,
 )
-from sluice.interpreter.refusals import DividedByZero
+from sluice.interpreter import DividedByZero
 from sluice.spark.paths import with_real_paths
 
 PAUSES = (1.0, 4.0, 16.0)  # seconds

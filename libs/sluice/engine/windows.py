@@ -24,7 +24,7 @@ from pyspark.sql import functions as F
 from sluice.changes import WEIGHT
 from sluice.declare.table_spec import Window
 from sluice.engine.operator import InputRows, Operator, Retention, names, union
-from sluice.language.wall_clock import Duration
+from sluice.language.interval import Duration
 
 START, END, TIME = "window_start", "window_end", "_time"
 _FIRST, _LAST = -62_135_596_800_000_000, 253_402_300_799_999_999  # microseconds: years 1 to 9999

@@ -24,7 +24,7 @@ from sluice.files.filehead import FileHead, group_heads, separator_of, uris
 from sluice.files.here import PLACE, content_of, frame, read_here
 from sluice.files.spelled import Texts, of_texts
 from sluice.gate.sql import name, text
-from sluice.interpreter.refusals import UnsupportedLocally
+from sluice.interpreter import UnsupportedLocally
 from sluice.language.types import base_name
 from sluice.limits import Limits
 

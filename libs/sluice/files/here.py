@@ -25,8 +25,8 @@ from sluice.engine.operator import union
 from sluice.errors import DamagedFile, UsageError
 from sluice.files.conversion import BLOCK, NANOS, ROW, texts_of
 from sluice.files.filehead import FileHead, Unreadable, content, open_file
-from sluice.interpreter.refusals import UnsupportedLocally, is_here
-from sluice.interpreter.values.arrow_conversion import arrow_type
+from sluice.interpreter import UnsupportedLocally, is_here
+from sluice.interpreter.values import arrow_type
 from sluice.limits import Limits
 from sluice.spark.paths import sees_copies
 

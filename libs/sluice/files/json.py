@@ -26,7 +26,7 @@ from sluice.files.here import PLACE, as_texts, content_of, frame
 from sluice.files.spelled import Texts, of_texts
 from sluice.gate.sql import field_name, text
 from sluice.gate.sql import name as quoted
-from sluice.interpreter.refusals import UnsupportedLocally
+from sluice.interpreter import UnsupportedLocally
 
 LINE = "value"
 MARK, DOCUMENT, OBJECT, NAMES, FAULT = (

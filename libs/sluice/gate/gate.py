@@ -39,7 +39,7 @@ from sluice.gate.results import (
 from sluice.gate.row_rules import EVERY_ROW, RowRule
 from sluice.gate.sql import as_json, name, text
 from sluice.gate.suite import SAMPLES, Repeats, Suite, UniquenessRule, build_suite
-from sluice.interpreter.refusals import is_here, leave_to_spark
+from sluice.interpreter import UnsupportedLocally, is_here
 from sluice.language.names import RESERVED_PREFIX
 
 REASONS = "_sluice_reasons"
@@ -104,8 +104,8 @@ class Gate:
         )
 
     def _others(self, split: DataFrame) -> tuple[ExpectationOutcome, ...]:
-        if self.suite.others:
-            leave_to_spark(split, "an expectation that only Great Expectations can evaluate")
+        if self.suite.others and is_here(split.sparkSession):
+            raise UnsupportedLocally("an expectation that only Great Expectations can evaluate")
         rows = split.filter(ACCEPTED).select(*(f"`{c}`" for c in visible(split)))
         return engine.validate(rows, self.suite.others)
 

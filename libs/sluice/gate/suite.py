@@ -38,7 +38,7 @@ from sluice.gate import row_rules
 from sluice.gate.row_rules import Kwargs, RowRule, bounds_text, domain
 from sluice.gate.sql import every, name, some
 from sluice.language.expression import Expression
-from sluice.language.wall_clock import Duration
+from sluice.language.interval import Duration
 
 
 @dataclass(frozen=True)

@@ -26,11 +26,11 @@ from pyspark.sql.metrics import ExecutionInfo
 from pyspark.sql.types import StructType
 from pyspark.version import __version__
 
+from sluice.interpreter import UnsupportedLocally
 from sluice.interpreter.expressions.from_protocol import type_of
-from sluice.interpreter.refusals import UnsupportedLocally
+from sluice.interpreter.relations import Budget, Relation, of_arrow, of_dataset
 from sluice.interpreter.relations.plans import Plans
-from sluice.interpreter.relations.relation import Budget, Relation, of_arrow, of_dataset
-from sluice.interpreter.values.arrow_conversion import arrow_type
+from sluice.interpreter.values import arrow_type
 from sluice.interpreter.values.column_batch import column_of
 from sluice.limits import Limits
 

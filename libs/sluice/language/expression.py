@@ -22,9 +22,8 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 from sqlglot import exp
 
-from sluice.language import syntax
+from sluice.language import Model, is_draft, syntax
 from sluice.language.aggregate_syntax import KEEPING, ORDERED, read_aggregate
-from sluice.language.model import Model, is_draft
 from sluice.language.names import WRITTEN_NAME, Name
 
 NOTHING = "nothing is given; for a column of nulls, write one with a type: 'cast(null as STRING)'"

@@ -17,8 +17,8 @@ from sluice.declare.registry import kind
 from sluice.declare.table import Table
 from sluice.delta.intervals import NO_INTERVAL, Note, deliveries
 from sluice.delta.places.lake_layout import layout
+from sluice.engine import BatchReport
 from sluice.engine.advance import Run
-from sluice.engine.batch_report import BatchReport
 from sluice.errors import UsageError
 from sluice.language.interval import Interval
 from sluice.language.names import INTERVAL, INTERVALS, QUARANTINE

@@ -15,7 +15,7 @@ from typing import Any
 
 from sluice.declare.project import Project
 from sluice.declare.table import Table
-from sluice.engine.batch_report import BatchReport
+from sluice.engine import BatchReport
 from sluice.errors import SluiceError
 from sluice.extras import MODULES, is_installed
 from sluice.operate.preview import is_preview

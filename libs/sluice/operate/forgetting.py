@@ -29,8 +29,8 @@ from sluice.delta.upkeep.rewriting import unmark
 from sluice.delta.upkeep.table_invariants import rows_by
 from sluice.delta.writing.commit import commit_arrow, commit_position
 from sluice.delta.writing.own_commits import Committed
+from sluice.engine import BatchReport
 from sluice.engine.advance import Run, advance
-from sluice.engine.batch_report import BatchReport
 from sluice.errors import Retryable, UsageError
 from sluice.gate import history
 from sluice.language.names import DROPPED, INTERVAL, INTERVALS, QUARANTINE, REBUILT, internal

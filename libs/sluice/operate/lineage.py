@@ -47,8 +47,8 @@ from sluice.engine.operator import (
 )
 from sluice.engine.plan import Node, nodes_of, with_taken_columns
 from sluice.errors import HistoryLost, UsageError
+from sluice.interpreter import UnsupportedLocally
 from sluice.interpreter.local_session import Session, interpreting
-from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.language.names import BATCH
 from sluice.read.commits import back_from
 from sluice.read.snapshot import Snapshot

@@ -17,7 +17,7 @@ from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.position import Position
 from sluice.delta.places.lake_layout import layout
-from sluice.engine.batch_report import BatchReport
+from sluice.engine import BatchReport
 from sluice.extras import DISTRIBUTION
 from sluice.language.names import declared_id
 from sluice.operate.delivering import delivering

@@ -16,7 +16,7 @@ from sluice.declare.table import Table
 from sluice.delta.log.opened import exists, open_version
 from sluice.delta.places.lake_layout import layout
 from sluice.delta.places.overlay import overlay
-from sluice.engine.batch_report import BatchReport
+from sluice.engine import BatchReport
 from sluice.errors import SluiceError
 from sluice.language.names import PREVIEWS, declared_id
 

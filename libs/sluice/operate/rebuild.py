@@ -30,10 +30,10 @@ from sluice.delta.log.position import REBUILD, Head, Pin, head_as_found
 from sluice.delta.places.lake_layout import LakeLayout, layout
 from sluice.delta.reading.local import column_types
 from sluice.delta.reading.spark_reads import snapshot
+from sluice.engine import BatchReport, Clock
 from sluice.engine.advance import Run, advance, advance_nodes, next_position
 from sluice.engine.batch import Extension, horizon_of
 from sluice.engine.batch_plan import BatchPlan, Context
-from sluice.engine.batch_report import BatchReport, Clock
 from sluice.engine.committing import Swapped, Target, swap
 from sluice.engine.plan import (
     Node,

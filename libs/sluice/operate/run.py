@@ -25,8 +25,8 @@ from sluice.delta.intervals import deliveries
 from sluice.delta.log.opened import exists
 from sluice.delta.log.position import head
 from sluice.delta.places.lake_layout import layout
+from sluice.engine import BatchReport
 from sluice.engine.advance import Run, advance, advance_by_batch
-from sluice.engine.batch_report import BatchReport
 from sluice.errors import HistoryLost, SeveralFailed, SluiceError, UsageError
 from sluice.language.interval import Interval, parse_time, show
 from sluice.language.names import INTERVALS, declared_id

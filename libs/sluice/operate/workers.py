@@ -32,11 +32,11 @@ from typing import Any, NoReturn, Self, TypeVar
 from sluice.declare.project import Project
 from sluice.declare.table import Graph, Table
 from sluice.delta.places.delta_rs import store_fault
-from sluice.engine.batch_report import BatchReport
+from sluice.engine import BatchReport
 from sluice.errors import Retryable, SluiceError, Unforeseen
 from sluice.spark.session import Spark
 from sluice.spark.starting import lasting
-from sluice.terminal.program import COLLECTED_AT
+from sluice.terminal import COLLECTED_AT
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)

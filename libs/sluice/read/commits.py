@@ -12,7 +12,7 @@ from functools import cache, partial
 from itertools import takewhile
 from typing import Any
 
-from sluice.delta.log.actions import parse_actions
+from sluice.delta.log import parse_actions
 from sluice.delta.log.opened import open_version
 from sluice.delta.log.position import CREATE, UPKEEP, Pin, Position
 from sluice.errors import ForeignCommit, HistoryLost, SluiceError

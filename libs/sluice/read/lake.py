@@ -22,7 +22,7 @@ from sluice.declare.project import Project, load_sound
 from sluice.declare.registry import Kind, kind, kinds
 from sluice.declare.table import Graph, Table
 from sluice.declare.table_spec import TableSpec
-from sluice.delta.log.actions import Log
+from sluice.delta.log import Log
 from sluice.delta.log.files import active_files
 from sluice.delta.log.opened import exists
 from sluice.delta.log.position import Frontier, Pin, Position, oldest, positions
@@ -34,6 +34,9 @@ from sluice.language.names import MARK, internal
 from sluice.read.commits import Past
 from sluice.read.keyed import KeyedTable, KeyValues
 from sluice.read.snapshot import Snapshot, open_delta
+
+S = TypeVar("S", bound=TableSpec)
+NO_VERBS: Mapping[str, Callable[..., Any]] = MappingProxyType({})
 
 
 @dataclass
@@ -148,37 +151,6 @@ class AsOf:
             "same state of its sources as the other tables then did",
             hint=f"`--version` reads {name!r} alone; `sluice status` shows which tables lag",
         )
-
-
-S = TypeVar("S", bound=TableSpec)
-NO_VERBS: Mapping[str, Callable[..., Any]] = MappingProxyType({})
-
-
-@runtime_checkable
-class Reader(Protocol):
-    """Kind that opens its tables itself."""
-
-    def open_table(
-        self, lake: "Lake", table: Table, version: int | None, *, backward_iteration: bool
-    ) -> KeyValues:
-        """Return the table as a key-value store, at that version or its head."""
-        ...
-
-    def verbs(self) -> Mapping[str, Callable[..., Any]]:
-        """Return further ways to read. Each takes the lake first, and becomes a method of it."""
-        ...
-
-
-@cache
-def reader_of(kind: Kind) -> Reader | None:
-    """Return a kind as one that opens its tables itself; None if it does not."""
-    return kind if isinstance(kind, Reader) else None  # which takes long
-
-
-def verbs_of(kind: Kind) -> Mapping[str, Callable[..., Any]]:
-    """Return the ways to read that a kind adds."""
-    reader = reader_of(kind)
-    return reader.verbs() if reader else NO_VERBS
 
 
 @dataclass(frozen=True)
@@ -296,6 +268,33 @@ class Lake:
         if (reader := reader_of(kind(table.kind))) is None:
             return self.stored(table, version, backward_iteration=backward_iteration)
         return reader.open_table(self, table, version, backward_iteration=backward_iteration)
+
+
+@runtime_checkable
+class Reader(Protocol):
+    """Kind that opens its tables itself."""
+
+    def open_table(
+        self, lake: "Lake", table: Table, version: int | None, *, backward_iteration: bool
+    ) -> KeyValues:
+        """Return the table as a key-value store, at that version or its head."""
+        ...
+
+    def verbs(self) -> Mapping[str, Callable[..., Any]]:
+        """Return further ways to read. Each takes the lake first, and becomes a method of it."""
+        ...
+
+
+@cache
+def reader_of(kind: Kind) -> Reader | None:
+    """Return a kind as one that opens its tables itself; None if it does not."""
+    return kind if isinstance(kind, Reader) else None  # which takes long
+
+
+def verbs_of(kind: Kind) -> Mapping[str, Callable[..., Any]]:
+    """Return the ways to read that a kind adds."""
+    reader = reader_of(kind)
+    return reader.verbs() if reader else NO_VERBS
 
 
 def open_lake(

@@ -17,7 +17,7 @@ from sluice.declare.table import Graph as Declared
 from sluice.declare.table import Table
 from sluice.language.names import RESERVED_PREFIX
 from sluice.pages import Edge, Graph, Node
-from sluice.report.visit import Visit
+from sluice.report import Visit
 
 WIDTH, HEIGHT, GAP, APART = 204, 40, 14, 56  # of a table, and between tables and columns
 STEP, HALF = WIDTH + APART, APART // 2

@@ -44,9 +44,9 @@ from sluice.pages import (
 from sluice.read.commits import Commit, back_from
 from sluice.read.lake import Lake
 from sluice.read.status import TableStatus, status
+from sluice.report import Visit, pipeline_of
 from sluice.report.graph import draw_columns, draw_graph
 from sluice.report.health import FAILED, WHOLE, Health, chapter, columns, failure, health
-from sluice.report.visit import Visit, pipeline_of
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,7 @@ from sluice.pages import (
     pluralize,
     tile,
 )
+from sluice.report import INDEX
 from sluice.report.health import FAILED, WHOLE, chapter, columns, failure, replace_page
 from sluice.report.summary import (
     Check,
@@ -49,7 +50,6 @@ from sluice.report.summary import (
     TableSummary,
     summary,
 )
-from sluice.report.visit import INDEX
 
 COUNTS = ("read", "accepted", "quarantined")
 CELL, GAP, STRIP_HEIGHT = 7, 2, 22

@@ -304,8 +304,7 @@ class _Checks:
         if type_ not in NUMBERS:
             return None
         if self.stored.is_small:
-            observed = observe_number(rule, self.stored.rows([column]))
-            return measure_outcome(rule, observed)
+            return measure_outcome(rule, NUMBERS[type_](self.stored.rows([column])[column]))
         summed = self._total(self.stored, column, rule.expectation) if type_ in SUMS else None
         observed = number(type_, column, self.stored, summed)
         if observed is None:
@@ -413,11 +412,6 @@ def is_a_simple_key(rule: UniquenessRule, types: Mapping[str, pa.DataType]) -> b
     """True if Arrow groups the columns as Spark does."""
     floats = any(pa.types.is_floating(types[c]) for c in rule.columns if c in types)
     return is_simple(rule.expectation, types) and not floats
-
-
-def observe_number(rule: Measure, rows: pa.Table) -> Any:
-    """Return the number that a measure whose type is in `NUMBERS` observes."""
-    return NUMBERS[rule.expectation.type](rows[rule.expectation.kwargs["column"]])
 
 
 def find_repeats_by_arrow(rule: UniquenessRule, rows: pa.Table) -> Repeats:

@@ -21,12 +21,12 @@ from sluice.pages import Chapter, Content, Field, Form, Listing, Page, Text, dat
 from sluice.read.changelog import Changelog
 from sluice.read.keyed import Rows
 from sluice.read.scan import Touched
+from sluice.report import INDEX, Visit
 from sluice.report.health import chapter
 from sluice.report.pages import overview, tables
 from sluice.report.pages import page as explanation
 from sluice.report.pages import table as table_page
 from sluice.report.publish import report_folder
-from sluice.report.visit import INDEX, Visit
 from sluice.serve import questions as ask
 from sluice.serve import states
 from sluice.serve.answers import Answer, Format, Refused, Says, show

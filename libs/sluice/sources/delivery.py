@@ -55,8 +55,8 @@ from sluice.language.interval import INSTANT, Interval, show
 from sluice.language.names import ID, INTERVAL, INTERVALS, check_name
 from sluice.language.types import INTEGERS, common
 from sluice.limits import Limits
+from sluice.sources import Source
 from sluice.sources.origins import list_files
-from sluice.sources.spec import Source
 
 
 def next_moment(last: datetime | None) -> datetime:

@@ -37,12 +37,13 @@ from sluice.delta.places.lake_layout import LakeLayout, layout
 from sluice.delta.reading import landing
 from sluice.delta.reading.spark_reads import check_feed, create, feed, snapshot
 from sluice.delta.writing.commit import commit_arrow
+from sluice.engine import BatchReport
 from sluice.engine.advance import Run
 from sluice.engine.batch_plan import Context
-from sluice.engine.batch_report import BatchReport
 from sluice.errors import HistoryLost, UsageError
 from sluice.language.interval import Interval
 from sluice.language.names import ARRIVALS, CHANGE_TYPE, COMMIT_VERSION, internal
+from sluice.sources import Source
 from sluice.sources.delivery import Delivery, check_presence, plan_delivery
 from sluice.sources.origins import ARRIVED, FileOrigin, check_source, file_of
 from sluice.sources.replacement import (
@@ -52,7 +53,6 @@ from sluice.sources.replacement import (
     replace_interval,
     report_unchanged,
 )
-from sluice.sources.spec import Source
 from sluice.spark.session import Spark
 
 MICROS = pa.timestamp("us", "UTC")

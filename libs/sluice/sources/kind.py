@@ -11,7 +11,7 @@ from sluice.declare.resolution import Scope, TableMistakes, check_columns
 from sluice.declare.table import Table
 from sluice.extras import is_installed
 from sluice.language.names import HIDDEN_TYPES, ID, INTERVAL, unknown
-from sluice.sources.spec import Source, ValueFormat
+from sluice.sources import Source, ValueFormat
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from sluice.declare.project import Project
     from sluice.declare.table import Graph
     from sluice.delta.intervals import Note
+    from sluice.engine import BatchReport
     from sluice.engine.advance import Run
-    from sluice.engine.batch_report import BatchReport
     from sluice.engine.next_batch import NextBatch
     from sluice.engine.operator import Groups, InputRows, Operator
     from sluice.engine.plan import Node
@@ -122,7 +122,7 @@ class SourceKind(Kind):
     def rebuild(
         self, spark: Spark, project: Project, table: Table, run: Run, as_landed: bool
     ) -> tuple[BatchReport, bool] | None:
-        from sluice.sources.rebuild import rebuild
+        from sluice.sources.feeds import rebuild
 
         return rebuild(spark, project, table, run, as_landed)
 

@@ -19,7 +19,7 @@ from sluice.engine.operator import Groups, InputRows, Operator, names
 from sluice.engine.plan import Node
 from sluice.files.reading import OP, POSITION, identity
 from sluice.language.names import DELIVERIES, ID, INTERVAL, internal
-from sluice.sources.spec import Source
+from sluice.sources import Source
 
 
 class LatestOfKey(Operator):

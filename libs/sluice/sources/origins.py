@@ -14,12 +14,12 @@ from datetime import datetime
 from functools import cache, partial
 from typing import Any
 
-from sluice.declare.declared import FILES
+from sluice.declare.declared import FILES, fill_pattern
 from sluice.declare.meaning import definition_of_deliveries, meaning_of_deliveries
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.intervals import Note, check_kept, deliveries
-from sluice.delta.log.actions import CommitActions, CommitRange, commit_ranges
+from sluice.delta.log import CommitActions, CommitRange, commit_ranges
 from sluice.delta.log.continuity import check_definition
 from sluice.delta.log.opened import Foreign, exists
 from sluice.delta.log.position import Head, head, head_as_found
@@ -37,15 +37,14 @@ from sluice.errors import (
     QualityStop,
     UsageError,
 )
-from sluice.language import paths
 from sluice.language.interval import Interval, spans
 from sluice.language.names import ARRIVALS, DELIVERIES, INTERVAL, INTERVALS, QUARANTINE, internal
 from sluice.read.pending import Outside, Unread, pending
+from sluice.sources import ForeignTable, Source, Topic
 from sluice.sources.kafka.client import Brokers
 from sluice.sources.kafka.connection import check_registry, client_settings
 from sluice.sources.kafka.offsets import OffsetRange
 from sluice.sources.kafka.records import moment_of
-from sluice.sources.spec import ForeignTable, Source, Topic
 
 
 @dataclass(frozen=True)
@@ -523,7 +522,7 @@ def path_of(project: Project, table: Table, interval: Interval) -> str:
     """Return the path at which an interval's files lie."""
     spec, zone = table.spec, project.pipelines[table.pipeline].timezone
     assert isinstance(spec, Source)
-    return project.resolve(paths.path_of(spec.path, interval, zone))
+    return project.resolve(fill_pattern(spec.path, interval, zone))
 
 
 def changed_deliveries(

@@ -35,9 +35,9 @@ from sluice.delta.reading.local import few_rows
 from sluice.delta.reading.spark_reads import snapshot
 from sluice.delta.writing.filing import add_columns
 from sluice.delta.writing.own_commits import Committed
+from sluice.engine import BatchReport, Clock
 from sluice.engine.advance import Run
 from sluice.engine.batch_plan import Context
-from sluice.engine.batch_report import BatchReport, Clock
 from sluice.engine.committing import Target, write
 from sluice.engine.judging import JudgedBatch, Passed, gated, read_notes, withheld
 from sluice.engine.operator import names
@@ -47,7 +47,7 @@ from sluice.files.here import with_faults
 from sluice.files.reading import Reading, is_of_files
 from sluice.gate.gate import Gate
 from sluice.gate.results import Verdict
-from sluice.interpreter.refusals import is_here, rehearse
+from sluice.interpreter import is_here, rehearse
 from sluice.language.interval import Interval
 from sluice.language.names import FORGOTTEN, ID, INTERVAL, INTERVALS
 from sluice.sources.delivery import Delivery, ReadDelivery, read_delivery, stored_rows

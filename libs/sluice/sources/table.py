@@ -20,15 +20,15 @@ from pyspark.sql import functions as F
 from sluice.changes import WEIGHT, sum_weights, weigh
 from sluice.declare.declared import FILE, OP
 from sluice.delta.intervals import deliveries
-from sluice.delta.log.actions import CommitRange, WeightedFiles
+from sluice.delta.log import CommitRange, WeightedFiles
 from sluice.delta.log.files import table_size
 from sluice.delta.log.opened import Foreign
 from sluice.delta.log.position import Head, head
 from sluice.delta.note_tables import read_rows
 from sluice.delta.places.failpoint import passing
 from sluice.delta.reading.spark_reads import columns_of, is_readable, read_part
+from sluice.engine import BatchReport
 from sluice.engine.advance import Run
-from sluice.engine.batch_report import BatchReport
 from sluice.engine.operator import names, union
 from sluice.errors import FeedVacuumed, InputReplaced
 from sluice.files.conversion import BLOCK, ROW, convert
@@ -37,6 +37,7 @@ from sluice.gate.sql import field_name, text
 from sluice.language.interval import INSTANT, Interval
 from sluice.language.names import CHANGE_TYPE
 from sluice.limits import Limits
+from sluice.sources import Source
 from sluice.sources.delivery import Delivery, judge_rows, next_moment
 from sluice.sources.origins import (
     TableOrigin,
@@ -47,7 +48,6 @@ from sluice.sources.origins import (
     range_of,
 )
 from sluice.sources.replacement import or_unchanged, replace_interval
-from sluice.sources.spec import Source
 from sluice.spark.session import Spark
 
 NOTHING = -1  # the version before the first

@@ -33,14 +33,15 @@ from sluice.delta.intervals import deliveries
 from sluice.delta.log.position import head
 from sluice.delta.note_tables import read_rows
 from sluice.delta.places.failpoint import passing
+from sluice.engine import BatchReport
 from sluice.engine.advance import Run
-from sluice.engine.batch_report import BatchReport
 from sluice.engine.judging import REASON_GIVEN as FORGOTTEN
 from sluice.errors import HistoryLost
 from sluice.files.conversion import BLOCK, ROW
 from sluice.files.reading import POSITION
 from sluice.language.interval import INSTANT, Interval
 from sluice.language.names import INTERVAL
+from sluice.sources import Source
 from sluice.sources.delivery import Delivery, next_moment, object_to_rows
 from sluice.sources.kafka.client import Brokers, PolledMessages
 from sluice.sources.kafka.offsets import (
@@ -60,7 +61,6 @@ from sluice.sources.kafka.records import (
 from sluice.sources.kafka.rows import message_of, reader_of, rows_of
 from sluice.sources.origins import TopicOrigin, check_source
 from sluice.sources.replacement import or_unchanged, replace_interval
-from sluice.sources.spec import Source
 from sluice.spark.session import Spark
 
 

@@ -50,7 +50,7 @@ from sluice.meter import METER
 from sluice.spark.jars import classpath
 from sluice.spark.java import Archive, environment, java_home
 from sluice.spark.starting import check_age, check_server, hush, lasting, start_or_explain
-from sluice.terminal.program import COLLECTED_AT
+from sluice.terminal import COLLECTED_AT
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -334,8 +334,8 @@ class Spark:
         """
         engine, guard = SPARK, ""
         if is_small and self.settings.computes_here:
+            from sluice.interpreter import BadValue, DividedByZero
             from sluice.interpreter.local_session import interpreting
-            from sluice.interpreter.refusals import BadValue, DividedByZero
 
             try:
                 with interpreting(self.here.upto(limits.held_bytes)) as session:
@@ -372,7 +372,7 @@ def left_to_spark() -> tuple[type[Exception], ...]:
     from google.protobuf.message import DecodeError
     from pyspark.errors import PySparkException
 
-    from sluice.interpreter.refusals import UnsupportedLocally
+    from sluice.interpreter import UnsupportedLocally
 
     return UnsupportedLocally, PySparkException, DecodeError
 

@@ -25,8 +25,8 @@ from pyspark.sql.connect.dataframe import DataFrame
 from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.types import StructType
 
+from sluice.interpreter import UnsupportedLocally
 from sluice.interpreter.local_session import Service, Session
-from sluice.interpreter.refusals import UnsupportedLocally
 from sluice.language.syntax import Verbatim
 from sluice.spark_pipelines.elements import (
     Changes,

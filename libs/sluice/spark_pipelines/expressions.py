@@ -11,7 +11,7 @@ from pyspark.sql.connect import proto
 from pyspark.sql.connect.types import proto_schema_to_pyspark_data_type
 from sqlglot import exp
 
-from sluice.interpreter.expressions.expression_tree import split_name
+from sluice.interpreter.expressions import split_name
 from sluice.interpreter.expressions.from_protocol import read_decimal
 from sluice.language.syntax import AGGREGATES, Tree, Verbatim, parse_as, render
 

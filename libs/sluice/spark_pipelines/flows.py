@@ -17,7 +17,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from sluice.delta.log.opened import exists
-from sluice.interpreter.refusals import UnsupportedLocally
+from sluice.interpreter import UnsupportedLocally
 from sluice.language.names import NAME, unknown
 from sluice.language.syntax import Tree, Verbatim, reason_of, render
 from sluice.language.types import read_columns

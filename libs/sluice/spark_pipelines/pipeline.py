@@ -12,7 +12,7 @@ from pyspark.pipelines.cli import PipelineSpec
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from sluice.interpreter.refusals import UnsupportedLocally
+from sluice.interpreter import UnsupportedLocally
 from sluice.language.syntax import reason_of, render
 from sluice.spark_pipelines.elements import (
     Dataset,

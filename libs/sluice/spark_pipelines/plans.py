@@ -17,7 +17,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import NumericType, StructType
 from sqlglot import exp
 
-from sluice.interpreter.expressions.expression_tree import split_name
+from sluice.interpreter.expressions import split_name
 from sluice.interpreter.expressions.from_protocol import schema_of, type_of
 from sluice.language.syntax import AGGREGATES, Tree, Verbatim, parse_as, render
 from sluice.spark_pipelines.expressions import (

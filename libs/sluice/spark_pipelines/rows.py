@@ -101,7 +101,9 @@ class Rows:
     @property
     def has_windows(self) -> bool:
         return any(
-            column.tree.find(exp.Window) or _is_of_rows(column.tree) for column in self.columns
+            tree.find(exp.Window)
+            or any(call.name.lower() in UNNAMED for call in tree.find_all(exp.Anonymous))
+            for tree in (column.tree for column in self.columns)
         )
 
     def show(self, columns: Iterable[Column]) -> "Rows":
@@ -147,10 +149,6 @@ class Rows:
     def find_also_hidden(self, parts: Sequence[str], plan: int | None) -> Tree:
         """Return that of the column, or of the hidden one. Raises NotTranslated."""
         return self.find(parts, plan, also_hidden=True)
-
-
-def _is_of_rows(tree: Tree) -> bool:
-    return any(n.name.lower() in UNNAMED for n in tree.find_all(exp.Anonymous))
 
 
 _JOINS = {

@@ -16,9 +16,8 @@ from sluice.delta.places.lake_layout import layout
 from sluice.delta.reading.landing import fingerprint
 from sluice.language.interval import Interval
 from sluice.pages import Page, html
-from sluice.report import pages
+from sluice.report import Visit, pages
 from sluice.report.pages import overview, table, tables
-from sluice.report.visit import Visit
 
 NOW = dt.datetime(2017, 3, 9, 12, tzinfo=dt.UTC)
 VISIT = Visit(

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from sluice.declare.meaning import canonical
-from sluice.kinds.over.spec import WindowedExpression
-from sluice.kinds.topk.spec import RankKey
+from sluice.kinds.over import WindowedExpression
+from sluice.kinds.topk import RankKey
 from sluice.language.expression import Aggregate, Expression, SortKey, Written
 
 TEXTS = [

@@ -12,7 +12,7 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, Field, write_deltalake
 from tests.delta.tables import ID_AND_V, Small, a_position, pins
 
-from sluice.delta.log.actions import Log
+from sluice.delta.log import Log
 from sluice.delta.log.position import (
     Head,
     Pin,

@@ -19,7 +19,7 @@ from tests.delta.worn import FILE, LIMITS, Table, added, bytes_read, data, paths
 from tests.support.forked import forked
 from tests.support.games import seeds
 
-from sluice.delta.log.actions import Log
+from sluice.delta.log import Log
 from sluice.delta.log.files import added_files as files_of
 from sluice.delta.log.files import has_vectors
 from sluice.delta.log.opened import open_version

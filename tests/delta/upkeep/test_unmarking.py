@@ -8,7 +8,7 @@ import pytest
 from tests.delta.worn import FILE, LIMITS, Table, added, bytes_read, data, paths
 from tests.support.forked import forked
 
-from sluice.delta.log.actions import Log
+from sluice.delta.log import Log
 from sluice.delta.log.position import head
 from sluice.delta.places.failpoint import VARIABLE
 from sluice.delta.upkeep import pieces, rewriting

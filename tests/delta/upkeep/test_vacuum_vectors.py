@@ -13,7 +13,7 @@ from tests.support.ageing import age
 from tests.support.forked import forked
 
 from sluice.changes import Direction
-from sluice.delta.log.actions import Log
+from sluice.delta.log import Log
 from sluice.delta.log.files import vector_file
 from sluice.delta.log.position import head_as_found
 from sluice.delta.places.failpoint import VARIABLE

@@ -19,8 +19,8 @@ from pyspark.sql.types import StructType
 from tests.delta.tables import ID_AND_V, LARGE, Change, Small, a_position, by_marking, by_spark
 
 from sluice.changes import CHANGE, Direction
+from sluice.delta.log import Log
 from sluice.delta.log import files as replayed
-from sluice.delta.log.actions import Log
 from sluice.delta.log.files import added_files, has_vectors
 from sluice.delta.log.position import head_as_found
 from sluice.delta.reading import searching

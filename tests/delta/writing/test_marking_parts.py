@@ -30,7 +30,7 @@ from tests.support.forked import forked
 from tests.support.games import seeds
 
 from sluice.changes import Direction
-from sluice.delta.log.actions import Log
+from sluice.delta.log import Log
 from sluice.delta.log.files import has_vectors
 from sluice.delta.log.position import head
 from sluice.delta.places.failpoint import VARIABLE

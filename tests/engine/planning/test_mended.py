@@ -4,8 +4,8 @@ import pytest
 from tests.support.landed import Landed, NewLanded, folder_of
 
 from sluice.delta.log.position import head
+from sluice.engine import BatchReport
 from sluice.engine.advance import Run, advance
-from sluice.engine.batch_report import BatchReport
 from sluice.errors import QualityStop
 
 SALES = """sources:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from sluice.interpreter.expressions.expression_tree import split_name
-from sluice.interpreter.refusals import UnsupportedLocally
+from sluice.interpreter import UnsupportedLocally
+from sluice.interpreter.expressions import split_name
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@
 import pytest
 from tests.interpreter.refusing import refused
 
+from sluice.interpreter import UnsupportedLocally
 from sluice.interpreter.local_session import Session, interpreting
-from sluice.interpreter.refusals import UnsupportedLocally
 
 ONE = "CAST(id AS INT)"
 

@@ -3,7 +3,7 @@
 import pytest
 from pyspark.sql import SparkSession
 
-from sluice.interpreter.refusals import UnsupportedLocally
+from sluice.interpreter import UnsupportedLocally
 
 ANSWERS = {
     "1 | 2 & 4 ^ 1": 1,

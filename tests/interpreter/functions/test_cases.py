@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from sluice.delta.reading.local import to_arrow
+from sluice.interpreter import UnsupportedLocally
 from sluice.interpreter.functions.strings import capitals, lower, upper
-from sluice.interpreter.refusals import UnsupportedLocally
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

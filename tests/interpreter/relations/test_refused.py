@@ -10,9 +10,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from tests.interpreter.refusing import refused
 
+from sluice.interpreter import UnsupportedLocally, rehearse, relations
 from sluice.interpreter.local_session import Session, interpreting
-from sluice.interpreter.refusals import UnsupportedLocally, rehearse
-from sluice.interpreter.relations import aggregates, joining
+from sluice.interpreter.relations import aggregates
 
 MAP = "map(CAST(id AS STRING), id)"
 MOST, LEAST = (f"CAST('{sign}{'9' * 38}' AS DECIMAL(38, 0))" for sign in ("", "-"))
@@ -109,7 +109,7 @@ def test_comparisons_of_maps_are_refused_before_any_row(rows: DataFrame) -> None
 def test_pairs_are_limited_in_joins_without_equalities(
     rows: DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(joining, "MOST_PAIRS", 9)
+    monkeypatch.setattr(relations, "MOST_PAIRS", 9)
     others = rows.withColumnRenamed("id", "other")
     assert rows.crossJoin(others).count() == 9
     assert rows.union(rows).join(others, F.expr("id = other")).count() == 6

@@ -8,7 +8,7 @@ import pytest
 from tests.support.lake import Row, counted
 from tests.support.landed import START, Landed, NewLanded, day, folder_of
 
-from sluice.engine.batch_report import BatchReport
+from sluice.engine import BatchReport
 from sluice.operate.run import run
 
 DECLARED = """

@@ -12,7 +12,7 @@ from tests.support.games import seeds
 from tests.support.in_duckdb import wrong
 from tests.support.lake import Lake, counted, folded
 
-from sluice.delta.log.actions import Log
+from sluice.delta.log import Log
 from sluice.delta.log.files import has_vectors
 from sluice.delta.writing.own_commits import rows_of
 from sluice.operate import maintain as upkeep

@@ -11,7 +11,7 @@ from tests.support.in_duckdb import wrong
 from tests.support.lake import Lake, NewLake, away, counted, folded
 
 from sluice.declare.settings import SparkSettings
-from sluice.delta.log.actions import Log
+from sluice.delta.log import Log
 from sluice.delta.places.lake_layout import layout
 from sluice.delta.reading.local import hand, handed_over
 from sluice.delta.writing.filing import Slice, slices_of

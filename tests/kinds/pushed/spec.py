@@ -2,8 +2,8 @@
 
 from typing import ClassVar, Literal
 
-from sluice.language.model import Model
-from sluice.sources.spec import Source
+from sluice.language import Model
+from sluice.sources import Source
 
 
 class By(Model):

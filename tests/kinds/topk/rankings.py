@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from tests.support.lake import Lake, Row
 
-from sluice.engine.batch_report import BatchReport
+from sluice.engine import BatchReport
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

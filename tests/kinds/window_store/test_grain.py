@@ -3,7 +3,7 @@
 import pytest
 
 from sluice.kinds.window_store.operator import Grain
-from sluice.language.wall_clock import Duration
+from sluice.language.interval import Duration
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from tests.support.lake import Row, counted, folded
 from tests.support.landed import RUN, Landed
 
-from sluice.engine.batch_report import BatchReport
+from sluice.engine import BatchReport
 from sluice.operate.delivering import replay, to_replay
 from sluice.operate.run import deliver
 from sluice.sources.origins import VersionRange

@@ -14,8 +14,8 @@ from tests.sources.foreign.conftest import Following, Made
 from sluice.cli.main import main
 from sluice.errors import ExitCode
 from sluice.pages import html
+from sluice.report import Visit
 from sluice.report.pages import table, tables
-from sluice.report.visit import Visit
 
 VISIT = Visit(
     *("/sluice", "", ""),

@@ -12,8 +12,7 @@ from tests.support.lake import Row
 from tests.support.landed import RUN, Landed
 
 from broker import Broker, Message, running
-from sluice.engine import retries
-from sluice.engine.batch_report import BatchReport
+from sluice.engine import BatchReport, retries
 from sluice.operate.delivering import replay, to_replay
 from sluice.operate.run import deliver
 from sluice.sources.kafka.offsets import OffsetRange

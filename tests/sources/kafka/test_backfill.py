@@ -14,7 +14,7 @@ from sluice.airflow.blueprint import Task, TaskKind
 from sluice.airflow.jobs import PipelineRun, job
 from sluice.delta.intervals import deliveries
 from sluice.delta.places.lake_layout import layout
-from sluice.engine.batch_report import BatchReport
+from sluice.engine import BatchReport
 from sluice.errors import ExitCode, HistoryLost
 from sluice.language.interval import Interval
 from sluice.language.names import INTERVALS

@@ -19,7 +19,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 
 from sluice.declare.meaning import differences, fingerprint, meaning, meaning_of_deliveries
 from sluice.declare.table import Table
-from sluice.delta.log.actions import Log
+from sluice.delta.log import Log
 from sluice.delta.log.opened import newest_version
 from sluice.delta.log.position import Head, Pin, Position
 from sluice.delta.places.lake_layout import made_of

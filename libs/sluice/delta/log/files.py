@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from pyroaring import BitMap64
 
-from sluice.delta.log.actions import Action, Log, count_records, feed_files
+from sluice.delta.log import Action, Log, count_records, feed_files
 from sluice.delta.log.opened import CommitCache, commit_of, open_version
 from sluice.delta.places.delta_rs import files_below
 

@@ -21,7 +21,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 from pyarrow.fs import FileType
 
-from sluice.delta.log.actions import Log
+from sluice.delta.log import Log
 from sluice.delta.places.delta_rs import (
     files_below,
     is_table,

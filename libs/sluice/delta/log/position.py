@@ -18,7 +18,7 @@ from typing import Any
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from sluice.delta.log.actions import Log
+from sluice.delta.log import Log
 from sluice.delta.log.opened import CommitCache, commit_of, exists, open_version
 from sluice.delta.places.delta_rs import store_fault
 from sluice.delta.places.lake_layout import DamagedLog, moved_away, table_at

@@ -25,7 +25,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from sluice.delta.log.opened import commit_of, open_version
 from sluice.delta.reading.live import live_rows, stream_feed
-from sluice.interpreter.refusals import UnsupportedLocally, is_here
+from sluice.interpreter import UnsupportedLocally, is_here
 from sluice.language.names import OF_FEED
 from sluice.limits import Limits
 

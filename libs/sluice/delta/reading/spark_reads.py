@@ -23,7 +23,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructType
 
 from sluice.declare.stores import store_of, takes_spark
-from sluice.delta.log.actions import Log, WeightedFiles
+from sluice.delta.log import Log, WeightedFiles
 from sluice.delta.log.continuity import lost_race_of
 from sluice.delta.log.files import active_files, feed_size, table_size
 from sluice.delta.log.opened import CHECKPOINTS, naming_refusals, open_version
@@ -43,7 +43,7 @@ from sluice.delta.reading.local import (
     spark_schema,
 )
 from sluice.errors import ColumnsChanged, FeedVacuumed, LogCleaned, TableAltered, UsageError
-from sluice.interpreter.refusals import UnsupportedLocally, is_here
+from sluice.interpreter import UnsupportedLocally, is_here
 from sluice.language.names import CHANGE_TYPE
 from sluice.limits import Limits
 

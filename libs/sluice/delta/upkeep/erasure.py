@@ -22,8 +22,7 @@ from pyarrow import parquet
 from pyarrow.fs import FileInfo, FileSystem, FileType
 
 from sluice.cache import discard_rows, rows_folder
-from sluice.delta.log import position
-from sluice.delta.log.actions import Action, Log
+from sluice.delta.log import Action, Log, position
 from sluice.delta.log.files import active_files, added_files, vector_file
 from sluice.delta.places.delta_rs import files_below, locate, open_table
 from sluice.delta.places.failpoint import passing

@@ -29,7 +29,7 @@ from pyarrow.fs import FileSelector
 from pyspark.sql import DataFrame, SparkSession
 
 from sluice.changes import Direction
-from sluice.delta.log.actions import Log
+from sluice.delta.log import Log
 from sluice.delta.log.files import added_files, file_name, has_vectors, vector_file
 from sluice.delta.log.opened import open_version
 from sluice.delta.log.position import Head, Position

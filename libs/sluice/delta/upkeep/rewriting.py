@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from sluice.changes import Direction
-from sluice.delta.log.actions import Action
+from sluice.delta.log import Action
 from sluice.delta.log.continuity import lost_race, lost_race_of
 from sluice.delta.log.files import Added, RowMask, added_files, kept_rows, rows_left
 from sluice.delta.log.opened import open_version

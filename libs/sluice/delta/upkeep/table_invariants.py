@@ -16,7 +16,7 @@ import pyarrow as pa
 from deltalake.exceptions import DeltaError
 
 from sluice.delta.intervals import Note
-from sluice.delta.log.actions import Log
+from sluice.delta.log import Log
 from sluice.delta.log.position import CREATE, REBUILD, UPKEEP, Position, positions
 from sluice.delta.note_tables import files_of
 from sluice.delta.places.delta_rs import open_table

@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable, write_deltalake
 
 from sluice.changes import CHANGE
-from sluice.delta.log.actions import Action
+from sluice.delta.log import Action
 from sluice.delta.log.files import (
     Added,
     RowMask,
@@ -71,6 +71,91 @@ from sluice.language.names import CHANGE_TYPE
 from sluice.limits import Limits
 
 PARTED = 8  # times fewer bytes are rewritten in partitions, most of which a small commit leaves
+
+
+def commit_position(before: Head, position: Position) -> Committed:
+    """Make a position-only commit: it consumed changes that alter no row. No file, no feed row."""
+    table = open_for_writer(before.uri, before.version)
+    unchanged = position.without_change(before.data_version)
+    with fenced(before, unchanged) as mine:
+        table.create_write_transaction(
+            [],
+            mode="append",
+            schema=table.schema(),
+            partition_by=table.metadata().partition_columns,
+            commit_properties=fenced_properties(before, mine),
+        )
+    table.update_incremental()
+    keep(before.uri, table)
+    return confirm(before, position, Committed(before.version + 1))
+
+
+def commit_arrow(
+    before: Head,
+    rows: pa.Table,
+    key: Sequence[str],
+    position: Position,
+    limits: Limits | None = None,
+) -> Committed:
+    """Commit a small changelog (columns of the table + CHANGE) without Spark.
+
+    Its rows are appended or merged by delta-rs. In a large table, removed rows are marked.
+
+    The commit goes onto exactly the version that `before` names, or raises LostRace.
+    """
+    done = result_of(before, count_changes(rows[CHANGE]))
+    alters = done.changed > done.inserted
+    limits = limits or Limits()
+    if alters and is_marked(before, rows, key, limits):
+        with suppress(TypeMismatch):
+            return commit_marked(before, rows, key, position, limits)
+    table = open_for_writer(before.uri, before.version)
+    columns = [field.name for field in table.schema().fields]
+    with fenced(before, position) as mine:
+        how = fenced_properties(before, mine)
+        if not alters:
+            plain = by_key(rows.select(columns), key)
+            write_deltalake(
+                table,
+                plain,
+                mode="append",
+                commit_properties=how,
+                writer_properties=writer_properties(plain.schema),
+                target_file_size=_bytes_per_file(plain, table, limits),
+            )
+        else:
+            check_applied(before, done, merge_arrow(table, rows, columns, key, how))
+    keep(before.uri, table)
+    return confirm(before, position, done)
+
+
+def _bytes_per_file(rows: pa.Table, table: DeltaTable, limits: Limits) -> int | None:
+    """Return the size of files of about `file_rows` rows; None if the rows fit in one or two.
+
+    It is the size in memory: files of values that repeat have more rows.
+    """
+    if rows.num_rows <= 2 * limits.file_rows or table.metadata().partition_columns:
+        return None
+    return int(rows.nbytes) * limits.file_rows // int(rows.num_rows)
+
+
+def overwrite_arrow(
+    before: Head, rows: pa.Table, position: Position, partition_by: Sequence[str] | None = None
+) -> Committed:
+    """Replace the table and its columns whole by delta-rs, like `SparkCommit.overwrite`."""
+    table = open_table(before.uri, before.version)
+    had = table.metadata().partition_columns
+    with fenced(before, position) as mine:
+        write_deltalake(
+            table,
+            plain(rows),
+            mode="overwrite",
+            schema_mode="overwrite",
+            partition_by=list(had if partition_by is None else partition_by),
+            commit_properties=fenced_properties(before, mine),
+            writer_properties=writer_properties(plain(rows).schema),
+        )
+    return confirm(before, position, Committed(before.version + 1, inserted=rows.num_rows))
 
 
 class Keys:
@@ -300,88 +385,3 @@ def _count_applied(rows: pa.Table, found: Sequence[Matched]) -> tuple[int, int, 
     hits = count_changes(rows[CHANGE].take(pa.array(places)))
     inserts = pc.sum(pc.equal(rows[CHANGE], "insert")).as_py() or 0
     return inserts - hits["insert"], hits["update"], hits["delete"]
-
-
-def commit_position(before: Head, position: Position) -> Committed:
-    """Make a position-only commit: it consumed changes that alter no row. No file, no feed row."""
-    table = open_for_writer(before.uri, before.version)
-    unchanged = position.without_change(before.data_version)
-    with fenced(before, unchanged) as mine:
-        table.create_write_transaction(
-            [],
-            mode="append",
-            schema=table.schema(),
-            partition_by=table.metadata().partition_columns,
-            commit_properties=fenced_properties(before, mine),
-        )
-    table.update_incremental()
-    keep(before.uri, table)
-    return confirm(before, position, Committed(before.version + 1))
-
-
-def commit_arrow(
-    before: Head,
-    rows: pa.Table,
-    key: Sequence[str],
-    position: Position,
-    limits: Limits | None = None,
-) -> Committed:
-    """Commit a small changelog (columns of the table + CHANGE) without Spark.
-
-    Its rows are appended or merged by delta-rs. In a large table, removed rows are marked.
-
-    The commit goes onto exactly the version that `before` names, or raises LostRace.
-    """
-    done = result_of(before, count_changes(rows[CHANGE]))
-    alters = done.changed > done.inserted
-    limits = limits or Limits()
-    if alters and is_marked(before, rows, key, limits):
-        with suppress(TypeMismatch):
-            return commit_marked(before, rows, key, position, limits)
-    table = open_for_writer(before.uri, before.version)
-    columns = [field.name for field in table.schema().fields]
-    with fenced(before, position) as mine:
-        how = fenced_properties(before, mine)
-        if not alters:
-            plain = by_key(rows.select(columns), key)
-            write_deltalake(
-                table,
-                plain,
-                mode="append",
-                commit_properties=how,
-                writer_properties=writer_properties(plain.schema),
-                target_file_size=_bytes_per_file(plain, table, limits),
-            )
-        else:
-            check_applied(before, done, merge_arrow(table, rows, columns, key, how))
-    keep(before.uri, table)
-    return confirm(before, position, done)
-
-
-def _bytes_per_file(rows: pa.Table, table: DeltaTable, limits: Limits) -> int | None:
-    """Return the size of files of about `file_rows` rows; None if the rows fit in one or two.
-
-    It is the size in memory: files of values that repeat have more rows.
-    """
-    if rows.num_rows <= 2 * limits.file_rows or table.metadata().partition_columns:
-        return None
-    return int(rows.nbytes) * limits.file_rows // int(rows.num_rows)
-
-
-def overwrite_arrow(
-    before: Head, rows: pa.Table, position: Position, partition_by: Sequence[str] | None = None
-) -> Committed:
-    """Replace the table and its columns whole by delta-rs, like `SparkCommit.overwrite`."""
-    table = open_table(before.uri, before.version)
-    had = table.metadata().partition_columns
-    with fenced(before, position) as mine:
-        write_deltalake(
-            table,
-            plain(rows),
-            mode="overwrite",
-            schema_mode="overwrite",
-            partition_by=list(had if partition_by is None else partition_by),
-            commit_properties=fenced_properties(before, mine),
-            writer_properties=writer_properties(plain(rows).schema),
-        )
-    return confirm(before, position, Committed(before.version + 1, inserted=rows.num_rows))

@@ -33,7 +33,7 @@ import pyarrow.parquet as pq
 from deltalake import ColumnProperties, CommitProperties, DeltaTable, Transaction, WriterProperties
 from pyroaring import BitMap64
 
-from sluice.delta.log.actions import Action
+from sluice.delta.log import Action
 from sluice.delta.log.continuity import lost_race, lost_race_of
 from sluice.delta.log.files import FEATURE, SETTING, RowMask, has_vectors, vector_of
 from sluice.delta.log.opened import CHECKPOINTS, keep, open_for_writer, open_version

@@ -13,19 +13,18 @@ from operator import itemgetter
 import pyarrow.compute as pc
 from pyspark.sql import types as T
 
-from sluice.interpreter.expressions import expression_tree as E
+from sluice.interpreter import DividedByZero, UnsupportedLocally
+from sluice.interpreter import expressions as E
+from sluice.interpreter.functions import Signature
 from sluice.interpreter.functions.arithmetic import ARITHMETIC
 from sluice.interpreter.functions.arrays import ARRAYS, HIGHER_ORDER, OTHERS, Deferred, element
 from sluice.interpreter.functions.as_json import JSON
 from sluice.interpreter.functions.comparing import COMPARING
 from sluice.interpreter.functions.hashing import HASHING
 from sluice.interpreter.functions.intervals import INTERVALS
-from sluice.interpreter.functions.patterns import PATTERNS
-from sluice.interpreter.functions.signatures import Signature
-from sluice.interpreter.functions.strings import STRINGS
+from sluice.interpreter.functions.strings import PATTERNS, STRINGS
 from sluice.interpreter.functions.times import TIME_PATTERNS, TIMES
-from sluice.interpreter.refusals import DividedByZero, UnsupportedLocally
-from sluice.interpreter.values.arrow_conversion import Values
+from sluice.interpreter.values import BINARY, LONG, NTZ, SIMPLE, Values, plain
 from sluice.interpreter.values.casts import cast
 from sluice.interpreter.values.column_batch import (
     ColumnBatch,
@@ -38,7 +37,6 @@ from sluice.interpreter.values.column_batch import (
     kernel,
     rows_of,
 )
-from sluice.interpreter.values.value_types import BINARY, LONG, NTZ, SIMPLE, plain
 
 
 def children(node: E.ExpressionNode) -> tuple[E.ExpressionNode, ...]:

@@ -10,11 +10,11 @@ from pyspark.sql import types as T
 from pyspark.sql.connect import proto
 from pyspark.sql.connect.types import proto_schema_to_pyspark_data_type
 
-from sluice.interpreter.expressions import expression_tree as E
-from sluice.interpreter.expressions.expression_tree import split_name
+from sluice.interpreter import UnsupportedLocally
+from sluice.interpreter import expressions as E
+from sluice.interpreter.expressions import split_name
 from sluice.interpreter.expressions.from_sql import read_sql, read_type
-from sluice.interpreter.refusals import UnsupportedLocally
-from sluice.interpreter.values.value_types import SIMPLE
+from sluice.interpreter.values import SIMPLE
 from sluice.language.types import read_columns
 
 _DESCENDING = proto.Expression.SortOrder.SORT_DIRECTION_DESCENDING

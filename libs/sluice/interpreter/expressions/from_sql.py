@@ -10,10 +10,10 @@ from pyspark.sql import types as T
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from sluice.interpreter.expressions import expression_tree as E
-from sluice.interpreter.refusals import UnsupportedLocally
+from sluice.interpreter import UnsupportedLocally
+from sluice.interpreter import expressions as E
+from sluice.interpreter.values import BOOLEAN, NULL, SIMPLE, STRING
 from sluice.interpreter.values.texts import DAY, UNITS
-from sluice.interpreter.values.value_types import BOOLEAN, NULL, SIMPLE, STRING
 from sluice.language import inference
 from sluice.language.syntax import Tree, Verbatim
 

@@ -12,20 +12,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import types as T
 
-from sluice.interpreter.functions.signatures import Signature, name_each, same
-from sluice.interpreter.refusals import DividedByZero, UnsupportedLocally
-from sluice.interpreter.values.arrow_conversion import arrow_type, to_arrow
-from sluice.interpreter.values.casts import cast, number, whole
-from sluice.interpreter.values.column_batch import Function, Value, constant, each, kernel
-from sluice.interpreter.values.numbering import of_numbers, same_value, whole_numbers
-from sluice.interpreter.values.value_types import BITS as SIZES
-from sluice.interpreter.values.value_types import (
+from sluice.interpreter import DividedByZero, UnsupportedLocally
+from sluice.interpreter.functions import Signature, name_each, same
+from sluice.interpreter.values import BITS as SIZES
+from sluice.interpreter.values import (
     BOOLEAN,
     DATE,
     DOUBLE,
     INT,
     LONG,
     STRING,
+    arrow_type,
     bounds_check,
     decimal_of,
     decimal_of_double,
@@ -36,8 +33,12 @@ from sluice.interpreter.values.value_types import (
     is_number,
     of_decimal,
     rescale,
+    to_arrow,
     wider,
 )
+from sluice.interpreter.values.casts import as_int, cast, number
+from sluice.interpreter.values.column_batch import Function, Value, constant, each, kernel
+from sluice.interpreter.values.numbering import of_numbers, same_value, whole_numbers
 from sluice.language.types import Decimal
 
 MOST_DIGITS, MOST_DIGITS_OF_256_BITS = 38, 76
@@ -295,7 +296,7 @@ def _sum(name: str, arguments: list[Value]) -> Value:
     """Return a sum or a difference, of numbers or of a date and a number of days."""
     a, b = arguments
     if isinstance(a.type, T.DateType) and is_integer(b.type):
-        return of_numbers(DATE, np.add if name == "+" else np.subtract, a, whole(b))
+        return of_numbers(DATE, np.add if name == "+" else np.subtract, a, as_int(b))
     return binary(name, arguments)
 
 

@@ -14,9 +14,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import types as T
 
+from sluice.interpreter import UnsupportedLocally
+from sluice.interpreter.functions import Signature, inner, name_each, same
 from sluice.interpreter.functions.comparing import alike, equality
-from sluice.interpreter.functions.signatures import Signature, inner, name_each, same
-from sluice.interpreter.refusals import UnsupportedLocally
+from sluice.interpreter.values import (
+    BINARY,
+    BOOLEAN,
+    INT,
+    LONG,
+    STRING,
+    common,
+    is_integer,
+    wider,
+)
 from sluice.interpreter.values.casts import cast, length
 from sluice.interpreter.values.column_batch import (
     ColumnBatch,
@@ -37,16 +47,6 @@ from sluice.interpreter.values.numbering import (
     normal,
     nulls_first,
     order_of,
-)
-from sluice.interpreter.values.value_types import (
-    BINARY,
-    BOOLEAN,
-    INT,
-    LONG,
-    STRING,
-    common,
-    is_integer,
-    wider,
 )
 
 Elements = tuple[Any, ...]

@@ -9,8 +9,9 @@ from typing import Any
 
 from pyspark.sql import types as T
 
-from sluice.interpreter.functions.signatures import only_text
-from sluice.interpreter.refusals import UnsupportedLocally
+from sluice.interpreter import UnsupportedLocally
+from sluice.interpreter.functions import only_text
+from sluice.interpreter.values import STRING
 from sluice.interpreter.values.column_batch import Function, Value, each
 from sluice.interpreter.values.texts import (
     date_text,
@@ -19,7 +20,6 @@ from sluice.interpreter.values.texts import (
     moment_text,
     single_text,
 )
-from sluice.interpreter.values.value_types import STRING
 
 Writer = Callable[[Any], str]
 _ESCAPED = re.compile(r"\\(?:u(00..)|.)")

@@ -10,9 +10,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import types as T
 
-from sluice.interpreter.functions.signatures import name_each
-from sluice.interpreter.refusals import UnsupportedLocally
-from sluice.interpreter.values.arrow_conversion import Values
+from sluice.interpreter import UnsupportedLocally
+from sluice.interpreter.functions import name_each
+from sluice.interpreter.values import (
+    BOOLEAN,
+    DOUBLE,
+    INT,
+    STRING,
+    Values,
+    common,
+    wider,
+)
 from sluice.interpreter.values.casts import boolean, cast, number
 from sluice.interpreter.values.column_batch import (
     ArrowColumn,
@@ -32,7 +40,6 @@ from sluice.interpreter.values.column_batch import (
     whole,
 )
 from sluice.interpreter.values.numbering import FLAT, comparable, key_of, order_of
-from sluice.interpreter.values.value_types import BOOLEAN, DOUBLE, INT, STRING, common, wider
 
 NESTED = (T.ArrayType, T.StructType)
 TRUE = constant(value=True, type_=BOOLEAN)

@@ -14,11 +14,10 @@ import pyarrow as pa
 import xxhash
 from pyspark.sql import types as T
 
-from sluice.interpreter.refusals import UnsupportedLocally
-from sluice.interpreter.values.arrow_conversion import from_arrow
+from sluice.interpreter import UnsupportedLocally
+from sluice.interpreter.values import LONG, from_arrow, is_fraction
 from sluice.interpreter.values.column_batch import Function, Value, kernel
 from sluice.interpreter.values.numbering import unify_floats, whole_numbers
-from sluice.interpreter.values.value_types import LONG, is_fraction
 
 SEED = 42
 PRIMES = np.array(

@@ -19,14 +19,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import types as T
 
+from sluice.interpreter import UnsupportedLocally
+from sluice.interpreter.functions import Signature, of_column
 from sluice.interpreter.functions.arithmetic import ARITHMETIC
-from sluice.interpreter.functions.signatures import Signature, of_column
-from sluice.interpreter.refusals import UnsupportedLocally
-from sluice.interpreter.values.casts import cast
-from sluice.interpreter.values.column_batch import Function, Value, each
-from sluice.interpreter.values.numbering import same_value
-from sluice.interpreter.values.texts import DAY, FIRST_DAY, UNITS, date_of
-from sluice.interpreter.values.value_types import (
+from sluice.interpreter.values import (
     DATE,
     INT,
     LONG,
@@ -37,6 +33,10 @@ from sluice.interpreter.values.value_types import (
     is_moment,
     wider,
 )
+from sluice.interpreter.values.casts import cast
+from sluice.interpreter.values.column_batch import Function, Value, each
+from sluice.interpreter.values.numbering import same_value
+from sluice.interpreter.values.texts import DAY, FIRST_DAY, UNITS, date_of
 
 
 def months_on(moment: int, months: int) -> int:

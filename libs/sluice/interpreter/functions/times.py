@@ -18,13 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import types as T
 
-from sluice.interpreter.functions.intervals import (
-    first_day,
-    months_between,
-    months_later,
-    months_on,
-)
-from sluice.interpreter.functions.signatures import (
+from sluice.interpreter import BadValue, UnsupportedLocally
+from sluice.interpreter.functions import (
     PARAMETERS,
     Signature,
     day,
@@ -32,7 +27,13 @@ from sluice.interpreter.functions.signatures import (
     only_text,
     same,
 )
-from sluice.interpreter.refusals import BadValue, UnsupportedLocally
+from sluice.interpreter.functions.intervals import (
+    first_day,
+    months_between,
+    months_later,
+    months_on,
+)
+from sluice.interpreter.values import DATE, INT, LONG, NTZ, STRING, TIMESTAMP
 from sluice.interpreter.values.casts import cast
 from sluice.interpreter.values.column_batch import Function, Value, constant, each, kernel
 from sluice.interpreter.values.numbering import of_numbers
@@ -45,8 +46,7 @@ from sluice.interpreter.values.texts import (
     offset_in,
     region,
 )
-from sluice.interpreter.values.value_types import DATE, INT, LONG, NTZ, STRING, TIMESTAMP
-from sluice.language.wall_clock import EPOCH
+from sluice.language.interval import EPOCH
 
 _TYPES = {
     "v DATE": (DATE, "dateFormat"),

@@ -16,9 +16,22 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import types as T
 
-from sluice.interpreter.expressions import expression_tree as E
-from sluice.interpreter.refusals import UnsupportedLocally
-from sluice.interpreter.values.arrow_conversion import Values, to_arrow
+from sluice.interpreter import UnsupportedLocally
+from sluice.interpreter import expressions as E
+from sluice.interpreter.values import (
+    BOOLEAN,
+    DOUBLE,
+    INT,
+    LONG,
+    NULL,
+    Values,
+    bounds_check,
+    fits_in,
+    half_up,
+    is_integer,
+    of_decimal,
+    to_arrow,
+)
 from sluice.interpreter.values.casts import boolean, number
 from sluice.interpreter.values.column_batch import (
     ArrowColumn,
@@ -39,18 +52,6 @@ from sluice.interpreter.values.numbering import (
     order_of,
     rank_values,
     whole_numbers,
-)
-from sluice.interpreter.values.value_types import (
-    BOOLEAN,
-    DOUBLE,
-    INT,
-    LONG,
-    NULL,
-    bounds_check,
-    fits_in,
-    half_up,
-    is_integer,
-    of_decimal,
 )
 from sluice.language.types import Decimal
 

@@ -10,23 +10,24 @@ from pyspark.sql import types as T
 from pyspark.sql.connect import proto
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from sluice.interpreter.expressions import expression_tree as E
+from sluice.interpreter import UnsupportedLocally
+from sluice.interpreter import expressions as E
 from sluice.interpreter.expressions import from_protocol as protocol
 from sluice.interpreter.expressions.compiling import Bindings, RelationColumn, compile_node, find
-from sluice.interpreter.refusals import UnsupportedLocally
-from sluice.interpreter.relations.joining import join, join_using
-from sluice.interpreter.relations.projecting import aggregate, is_aggregated, project
-from sluice.interpreter.relations.relation import (
+from sluice.interpreter.relations import (
     Budget,
     CompiledSortItem,
     Narrow,
     Relation,
+    join,
+    join_using,
     number_rows,
     of_arrow,
     refuse_place,
     sort_rows,
 )
-from sluice.interpreter.values.arrow_conversion import Values
+from sluice.interpreter.relations.projecting import aggregate, is_aggregated, project
+from sluice.interpreter.values import Values, is_fraction, plain, wider
 from sluice.interpreter.values.casts import boolean, cast
 from sluice.interpreter.values.column_batch import (
     ColumnBatch,
@@ -40,7 +41,6 @@ from sluice.interpreter.values.column_batch import (
     true_mask,
 )
 from sluice.interpreter.values.numbering import has_floats, normal
-from sluice.interpreter.values.value_types import is_fraction, plain, wider
 
 UNION = proto.SetOperation.SET_OP_TYPE_UNION
 GROUPBY = proto.Aggregate.GROUP_TYPE_GROUPBY

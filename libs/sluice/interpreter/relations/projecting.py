@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import types as T
 
-from sluice.interpreter.expressions import expression_tree as E
+from sluice.interpreter import UnsupportedLocally
+from sluice.interpreter import expressions as E
 from sluice.interpreter.expressions.compiling import (
     Bindings,
     RelationColumn,
@@ -20,11 +21,10 @@ from sluice.interpreter.expressions.compiling import (
     find,
     outermost,
 )
-from sluice.interpreter.refusals import UnsupportedLocally
+from sluice.interpreter.relations import Relation, number_rows, refuse_place
 from sluice.interpreter.relations.aggregates import AGGREGATES, Frames, aggregate_of, arguments_of
-from sluice.interpreter.relations.relation import Relation, number_rows, refuse_place
 from sluice.interpreter.relations.window_functions import compile_over
-from sluice.interpreter.values.arrow_conversion import Values
+from sluice.interpreter.values import INT, Values
 from sluice.interpreter.values.casts import boolean
 from sluice.interpreter.values.column_batch import (
     ArrowColumn,
@@ -37,7 +37,6 @@ from sluice.interpreter.values.column_batch import (
     true_mask,
 )
 from sluice.interpreter.values.numbering import group_key, has_floats, has_maps, normal
-from sluice.interpreter.values.value_types import INT
 
 GENERATORS = ("explode", "explode_outer", "posexplode", "posexplode_outer")
 

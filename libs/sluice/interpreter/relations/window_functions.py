@@ -11,9 +11,10 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import types as T
 
-from sluice.interpreter.expressions import expression_tree as E
+from sluice.interpreter import UnsupportedLocally
+from sluice.interpreter import expressions as E
 from sluice.interpreter.expressions.compiling import Bindings, compile_node
-from sluice.interpreter.refusals import UnsupportedLocally
+from sluice.interpreter.relations import CompiledSortItem, number_rows, sort_rows
 from sluice.interpreter.relations.aggregates import (
     AGGREGATES,
     ENDS,
@@ -21,8 +22,7 @@ from sluice.interpreter.relations.aggregates import (
     aggregate_of,
     arguments_of,
 )
-from sluice.interpreter.relations.relation import CompiledSortItem, number_rows, sort_rows
-from sluice.interpreter.values.arrow_conversion import Values
+from sluice.interpreter.values import DOUBLE, INT, Values, common, is_integer
 from sluice.interpreter.values.casts import cast
 from sluice.interpreter.values.column_batch import (
     ArrowColumn,
@@ -36,7 +36,6 @@ from sluice.interpreter.values.column_batch import (
 )
 from sluice.interpreter.values.numbering import whole_numbers
 from sluice.interpreter.values.texts import DAY
-from sluice.interpreter.values.value_types import DOUBLE, INT, common, is_integer
 
 MOMENTS = (T.TimestampType, T.TimestampNTZType)
 WHOLE_NUMBERS = (T.IntegerType, T.LongType, T.DateType)

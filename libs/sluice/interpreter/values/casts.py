@@ -10,16 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import types as T
 
-from sluice.interpreter.refusals import UnsupportedLocally
-from sluice.interpreter.values import texts
-from sluice.interpreter.values.arrow_conversion import MOMENTS, arrow_type
-from sluice.interpreter.values.column_batch import Kernel, Value, constant, each
-from sluice.interpreter.values.numbering import map_numbers, same_value
-from sluice.interpreter.values.texts import DAY
-from sluice.interpreter.values.value_types import (
+from sluice.interpreter import UnsupportedLocally
+from sluice.interpreter.values import (
     DOUBLE,
     INT,
+    MOMENTS,
     OutOfRange,
+    arrow_type,
     bounds_check,
     decimal_of_double,
     fits_in,
@@ -27,8 +24,12 @@ from sluice.interpreter.values.value_types import (
     is_moment,
     is_number,
     rescale,
+    texts,
     truncate,
 )
+from sluice.interpreter.values.column_batch import Kernel, Value, constant, each
+from sluice.interpreter.values.numbering import map_numbers, same_value
+from sluice.interpreter.values.texts import DAY
 
 Caster = Callable[[Any], Any]
 Types = type[T.DataType] | tuple[type[T.DataType], ...]
@@ -127,7 +128,7 @@ def number(value: Value) -> Value:
     return cast(value, DOUBLE)
 
 
-def whole(value: Value) -> Value:
+def as_int(value: Value) -> Value:
     """Return a whole number as INT; other types are left to Spark."""
     if not is_integer(value.type) or isinstance(value.type, T.LongType):
         raise UnsupportedLocally(f"{value.type.simpleString()} as an INT")
@@ -142,7 +143,7 @@ def length(value: Value) -> Value:
             raise UnsupportedLocally(f"a string or array of length {count}")
         return max(count, 0)
 
-    return each(INT, few, whole(value))
+    return each(INT, few, as_int(value))
 
 
 _RULES: tuple[tuple[Types, Types, Callable[[Any, Any], Caster]], ...] = (
@@ -289,10 +290,10 @@ def _of_decimal(unit: int, b: T.IntegralType) -> Caster:
     fits, is_long = bounds_check(b), isinstance(b, T.LongType)
 
     def cut(v: int) -> int:
-        whole = _cut(v, unit)
-        if not is_long and int(v / unit) != whole:
+        as_int = _cut(v, unit)
+        if not is_long and int(v / unit) != as_int:
             raise UnsupportedLocally("a DECIMAL whose nearest DOUBLE rounds to a different integer")
-        return fits(whole)
+        return fits(as_int)
 
     return cut
 

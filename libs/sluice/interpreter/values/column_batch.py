@@ -11,9 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import types as T
 
-from sluice.interpreter.refusals import UnsupportedLocally
-from sluice.interpreter.values.arrow_conversion import Values, arrow_type, from_arrow, to_arrow
-from sluice.interpreter.values.value_types import OutOfRange
+from sluice.interpreter import UnsupportedLocally
+from sluice.interpreter.values import (
+    OutOfRange,
+    Values,
+    arrow_type,
+    from_arrow,
+    to_arrow,
+)
 
 Rows = Sequence[int] | np.ndarray  # by number
 

@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 from pyspark.sql import types as T
 from pyspark.version import __version__
 
-from sluice.interpreter.refusals import UnsupportedLocally
-from sluice.interpreter.values.arrow_conversion import Values, arrow_type, unscale
+from sluice.interpreter import UnsupportedLocally
+from sluice.interpreter.values import Values, arrow_type, is_fraction, unscale
 from sluice.interpreter.values.column_batch import (
     ArrowColumn,
     Same,
@@ -24,7 +24,6 @@ from sluice.interpreter.values.column_batch import (
     kernel,
     null_mask,
 )
-from sluice.interpreter.values.value_types import is_fraction
 
 IS_SPARK_41 = tuple(map(int, __version__.split(".")[:2])) < (4, 2)
 NAN = float("nan")  # the one NaN of keys: tuples compare it by identity

@@ -10,9 +10,9 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 
-from sluice.interpreter.refusals import BadValue, UnsupportedLocally
-from sluice.interpreter.values.value_types import OutOfRange, printable, rescale
-from sluice.language.wall_clock import EPOCH
+from sluice.interpreter import BadValue, UnsupportedLocally
+from sluice.interpreter.values import OutOfRange, printable, rescale
+from sluice.language.interval import EPOCH
 
 DAY = 86_400_000_000  # microseconds
 UNITS = {  # those of a time of day, in microseconds

@@ -13,7 +13,7 @@ from sluice.declare.registry import Kind
 from sluice.declare.resolution import Scope, SelectedColumns, TableMistakes
 from sluice.declare.table import Table
 from sluice.declare.table_spec import END, START, WINDOW
-from sluice.kinds.cogroup.spec import Cogroup, Stream
+from sluice.kinds.cogroup import Cogroup, Stream
 from sluice.language.inference import aggregate_type
 from sluice.language.interval import IntervalError, parse_time
 from sluice.language.names import unknown

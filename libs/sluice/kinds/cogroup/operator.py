@@ -29,6 +29,7 @@ from sluice.engine.operator import (
     union,
     within,
 )
+from sluice.kinds.cogroup import Cogroup, Stream
 from sluice.kinds.cogroup.accumulator import Accumulator
 from sluice.kinds.cogroup.collected import (
     Bound,
@@ -50,7 +51,6 @@ from sluice.kinds.cogroup.numbers import (
 )
 from sluice.kinds.cogroup.own import Own
 from sluice.kinds.cogroup.sketches import DistinctSketch, QuantileSketch
-from sluice.kinds.cogroup.spec import Cogroup, Stream
 
 STREAM = "_stream"
 ACCUMULATORS: Mapping[str, type[Accumulator]] = {

@@ -10,7 +10,7 @@ from sluice.declare.document import Where
 from sluice.declare.registry import Kind
 from sluice.declare.resolution import Scope, TableMistakes
 from sluice.declare.table import Table
-from sluice.kinds.join.spec import END, PRESENT, EquiJoin, ResolvedJoin
+from sluice.kinds.join import END, PRESENT, EquiJoin, ResolvedJoin
 from sluice.language.expression import Expression
 from sluice.language.types import are_comparable, common, is_orderable, widen_exactly
 

@@ -42,7 +42,7 @@ from sluice.engine.operator import (
 )
 from sluice.engine.plan import Node
 from sluice.engine.rows import has_bounds, picked_of
-from sluice.kinds.join.spec import END, OWN_END, PRESENT, EquiJoin, ResolvedJoin, Side
+from sluice.kinds.join import END, OWN_END, PRESENT, EquiJoin, ResolvedJoin, Side
 from sluice.language.names import CHANGE_TYPE
 
 SIDE = "_sluice_side"
@@ -223,18 +223,15 @@ def trace_rows(operator: Operator, groups: Groups) -> InputRows:
         if (which, side, table) in operator.shape.sides:
             kept = _rows_of_side(operator, own, which, side, groups.rows)
         elif operator.spec.type == "semi":
-            left = _rows_of_left(operator, groups)
-            kept = operator.opposite(own).join(left, operator.pair_condition(), "left_semi")
+            first, left, of = operator.shape.both[0]
+            rows = groups.prepared[of.id].where(F.col(SIDE) == first)
+            rows = _rows_of_side(operator, rows, first, left, groups.rows)
+            rows = rows.select(left.as_, *operator.group)
+            kept = operator.opposite(own).join(rows, operator.pair_condition(), "left_semi")
         else:
             continue
         found.setdefault(table.id, []).append(kept)
     return {name: union(some) for name, some in found.items()}
-
-
-def _rows_of_left(operator: JoinedRows, groups: Groups) -> DataFrame:
-    which, side, table = operator.shape.both[0]
-    own = groups.prepared[table.id].where(F.col(SIDE) == which)
-    return _rows_of_side(operator, own, which, side, groups.rows).select(side.as_, *operator.group)
 
 
 def _rows_of_side(

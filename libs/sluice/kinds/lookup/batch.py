@@ -46,8 +46,8 @@ from sluice.engine.operator import (
 )
 from sluice.engine.plan import Node
 from sluice.engine.rows import Held, Here, InSpark, bounds_of, few_of
+from sluice.kinds.lookup import Join, Lookup
 from sluice.kinds.lookup.operator import BUCKET, LookupJoin
-from sluice.kinds.lookup.spec import Join, Lookup
 from sluice.language.names import BATCH
 from sluice.spark.session import STATIC_CONF
 

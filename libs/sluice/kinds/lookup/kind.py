@@ -18,7 +18,7 @@ from sluice.declare.resolution import (
     unknown_of,
 )
 from sluice.declare.table import Table, carried_columns, carried_key, hidden_of, tables_not_stored
-from sluice.kinds.lookup.spec import Join, Lookup
+from sluice.kinds.lookup import Join, Lookup
 from sluice.language.names import BATCH, HIDDEN_TYPES
 from sluice.language.types import are_comparable
 

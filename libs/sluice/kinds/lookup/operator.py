@@ -27,7 +27,7 @@ from sluice.engine.operator import (
     union,
     within,
 )
-from sluice.kinds.lookup.spec import Join, Lookup
+from sluice.kinds.lookup import Join, Lookup
 from sluice.language import syntax
 from sluice.language.expression import Expression
 

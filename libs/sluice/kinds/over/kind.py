@@ -10,7 +10,7 @@ from sluice.declare.document import Where
 from sluice.declare.registry import Kind
 from sluice.declare.resolution import Scope, TableMistakes
 from sluice.declare.table import Table, carried_columns, carried_key, hidden_of
-from sluice.kinds.over.spec import (
+from sluice.kinds.over import (
     BY,
     EXACT,
     OTHERS,

@@ -45,7 +45,7 @@ from sluice.engine.operator import InputRows, Operator, names, passed_on, same, 
 from sluice.engine.plan import Node
 from sluice.engine.rows import Here, is_true
 from sluice.interpreter.values.numbering import combine
-from sluice.kinds.over.spec import (
+from sluice.kinds.over import (
     BY,
     ORDERED,
     OTHER_ROWS,

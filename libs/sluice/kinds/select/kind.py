@@ -10,7 +10,7 @@ from sluice.declare.document import Where
 from sluice.declare.registry import Kind
 from sluice.declare.resolution import Scope, TableMistakes
 from sluice.declare.table import Table, hidden_of
-from sluice.kinds.select.spec import Selection, keys_of, place_of
+from sluice.kinds.select import Selection, keys_of, place_of
 from sluice.language.types import base_name, element
 
 if TYPE_CHECKING:

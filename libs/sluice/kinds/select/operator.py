@@ -18,7 +18,7 @@ from sluice.engine.committing import Kept
 from sluice.engine.operator import InputRows, Operator, names, passed_on
 from sluice.engine.plan import Node
 from sluice.errors import QualityStop
-from sluice.kinds.select.spec import Selection, keys_of, place_of
+from sluice.kinds.select import Selection, keys_of, place_of
 
 PLACE_READ = "_sluice_place_read"
 

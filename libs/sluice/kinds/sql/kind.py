@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sluice.declare.column_lineage import InputColumn, MadeFrom
 from sluice.declare.registry import Kind
 from sluice.declare.table import Table
-from sluice.kinds.sql.spec import Sql
+from sluice.kinds.sql import Sql
 
 if TYPE_CHECKING:
     from sluice.declare.document import Where

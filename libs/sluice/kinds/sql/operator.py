@@ -16,7 +16,7 @@ from sluice.engine.batch_plan import BatchPlan, Strategy, Way
 from sluice.engine.committing import Kept
 from sluice.engine.operator import InputRows, Operator, names
 from sluice.engine.plan import Node
-from sluice.kinds.sql.spec import NTH, Sql
+from sluice.kinds.sql import NTH, Sql
 from sluice.language import syntax
 
 

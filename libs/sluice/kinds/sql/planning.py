@@ -17,7 +17,7 @@ from sluice.declare.mistakes import explain
 from sluice.declare.registry import kind
 from sluice.declare.resolution import TableMistakes
 from sluice.declare.table import Table
-from sluice.kinds.sql import spelling, subqueries
+from sluice.kinds.sql import NTH, Sql, spelling, subqueries
 from sluice.kinds.sql.chain import Chain, Uniqueness, Written, of_table
 from sluice.kinds.sql.clauses import (
     add_windows,
@@ -30,7 +30,6 @@ from sluice.kinds.sql.clauses import (
 from sluice.kinds.sql.joining import JoinedSources, Planner, join_sources
 from sluice.kinds.sql.query import OF_ROWS, are_shown
 from sluice.kinds.sql.relations import AnyRows, QueryRows, Ranked, TableRows, ViewFields
-from sluice.kinds.sql.spec import NTH, Sql
 from sluice.kinds.sql.subqueries import defer_queries, with_later
 from sluice.kinds.sql.trees import (
     CALLED_WITH,
@@ -42,9 +41,9 @@ from sluice.kinds.sql.trees import (
     line_of,
     sql,
 )
+from sluice.language import Mistaken
 from sluice.language.expression import UNREADABLE
 from sluice.language.inference import ColumnTypes
-from sluice.language.model import Mistaken, messages_of
 from sluice.language.names import UnknownName, check_name, unknown
 from sluice.language.syntax import Tree
 from sluice.language.type_rules import RefusedBySpark
@@ -121,7 +120,7 @@ def resolve(spec: Sql, inputs: Mapping[Where, Table], mistakes: TableMistakes) -
     try:
         tree, names, problems = _qualify(spec, tables, is_certain=mistakes.is_certain)
     except ValueError as error:
-        for problem in messages_of(error):
+        for problem in error.messages if isinstance(error, Mistaken) else (str(error),):
             mistakes.add(("sql",), UnknownName(problem))
         named = tuple(spec.query.tree.named_selects)
         return None if "*" in named else _whole(spec, named, tables)

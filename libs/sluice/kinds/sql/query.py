@@ -29,9 +29,8 @@ from sluice.kinds.sql.trees import (
     own_tables,
     shared_part,
 )
-from sluice.language import syntax
+from sluice.language import Mistaken, syntax
 from sluice.language.expression import UNREADABLE
-from sluice.language.model import Mistaken
 from sluice.language.names import NAME, unknown
 from sluice.language.syntax import AGGREGATES, SCALAR, Tree, Verbatim
 

@@ -11,7 +11,7 @@ from sluice.declare.registry import Kind
 from sluice.declare.resolution import Scope, TableMistakes, plain_columns
 from sluice.declare.table import Table, carried_columns, carried_key, hidden_of
 from sluice.declare.table_spec import END, START, WINDOW
-from sluice.kinds.topk.spec import TopK
+from sluice.kinds.topk import TopK
 from sluice.language.types import INTEGERS
 
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ from sluice.engine.operator import (
     within,
 )
 from sluice.errors import ConfigError
-from sluice.kinds.topk.spec import RankKey, TopK
+from sluice.kinds.topk import RankKey, TopK
 from sluice.language.expression import Expression
 from sluice.language.names import listing
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from sluice.declare.table import Table
 from sluice.errors import UsageError
-from sluice.kinds.topk.spec import TopK
+from sluice.kinds.topk import TopK
 from sluice.language.expression import SortKey
 from sluice.language.names import COMMIT_VERSION, Row, unknown
 from sluice.pages import Address, Bar, Bars, Cards, Chapter, Text

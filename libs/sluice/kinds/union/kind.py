@@ -11,7 +11,7 @@ from sluice.declare.document import Where
 from sluice.declare.registry import Kind
 from sluice.declare.resolution import Scope, TableMistakes
 from sluice.declare.table import Table
-from sluice.kinds.union.spec import NUMBER, Input, Union, keys_of
+from sluice.kinds.union import NUMBER, Input, Union, keys_of
 from sluice.language.inference import ColumnTypes
 from sluice.language.names import UnknownName
 from sluice.language.types import family, widened_type

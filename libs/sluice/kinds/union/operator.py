@@ -11,7 +11,7 @@ from sluice.engine.batch import Batch
 from sluice.engine.committing import Kept
 from sluice.engine.operator import InputRows, Operator, names, passed_on, union
 from sluice.engine.plan import Node
-from sluice.kinds.union.spec import NUMBER, Input, Union, keys_of
+from sluice.kinds.union import NUMBER, Input, Union, keys_of
 
 
 class UnionRows(Operator):

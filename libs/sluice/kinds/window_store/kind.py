@@ -11,7 +11,7 @@ from sluice.declare.registry import Kind
 from sluice.declare.resolution import Scope, TableMistakes, plain_columns
 from sluice.declare.table import Table, carried_columns, carried_key, hidden_of
 from sluice.declare.table_spec import END, START
-from sluice.kinds.window_store.spec import WindowStore
+from sluice.kinds.window_store import WindowStore
 from sluice.language.types import base_name
 
 if TYPE_CHECKING:

@@ -60,14 +60,15 @@ from sluice.engine.operator import (
 )
 from sluice.engine.plan import Node
 from sluice.engine.windows import Horizon
-from sluice.kinds.window_store.spec import WindowStore
-from sluice.language.wall_clock import Duration
+from sluice.kinds.window_store import WindowStore
+from sluice.language.interval import Duration
 
 MOST = 100  # slices in a retention: each is a file that a read of a rare key opens
 LEAST_WINDOWS = 24  # windows that share a slice
 DAY = timedelta(days=1)
 LAST_YEAR, LAST_MONTH = 9999, 999912  # the greatest slice numbers of these lengths
 FIRST_DAY = 10_000_000
+PART = "_sluice_part"
 
 
 class Grain(IntEnum):
@@ -137,22 +138,6 @@ class Cuts:
     def at(self, grain: Grain) -> frozenset[int]:
         """Return the periods of a length that are cut."""
         return {Grain.YEAR: self.years, Grain.MONTH: self.months}.get(grain, frozenset())
-
-
-def in_time(number: int) -> int:
-    """Return the start of a slice, by which slices of any length can be sorted."""
-    while 0 < number < FIRST_DAY:
-        number *= 100
-    return number
-
-
-def _find_full(stored: Mapping[int, int], arriving: Mapping[int, int], most: int) -> set[int]:
-    together = Counter(stored)
-    together.update(arriving)
-    return {number for number, rows in together.items() if rows > most}
-
-
-PART = "_sluice_part"
 
 
 class WindowStoreRows(Operator):
@@ -394,3 +379,16 @@ def nodes(table: Table, graph: Graph) -> tuple[Node, ...]:
     return (
         Node(table.id, table, rows, made, StoreBatch, StoreKept, partition_by=filed, ignored=filed),
     )
+
+
+def in_time(number: int) -> int:
+    """Return the start of a slice, by which slices of any length can be sorted."""
+    while 0 < number < FIRST_DAY:
+        number *= 100
+    return number
+
+
+def _find_full(stored: Mapping[int, int], arriving: Mapping[int, int], most: int) -> set[int]:
+    together = Counter(stored)
+    together.update(arriving)
+    return {number for number, rows in together.items() if rows > most}

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from sluice.declare.table import Table
 from sluice.errors import UsageError
-from sluice.kinds.window_store.spec import WindowStore
+from sluice.kinds.window_store import WindowStore
 from sluice.language.names import Row, unknown
 from sluice.pages import Address, Chapter, data
 from sluice.read.key_order import (

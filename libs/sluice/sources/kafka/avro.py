@@ -32,6 +32,7 @@ from fastavro.schema import (
     to_parsing_canonical_form,
 )
 
+from sluice.sources import ValueFormat
 from sluice.sources.kafka.connection import Registry
 from sluice.sources.kafka.debezium import (
     DECIMAL,
@@ -54,7 +55,6 @@ from sluice.sources.kafka.records import (
     several,
 )
 from sluice.sources.kafka.schemas import parse_files
-from sluice.sources.spec import ValueFormat
 
 PREFIX = 5  # bytes before the value
 MARK = 16  # bytes after it, when many are decoded at once

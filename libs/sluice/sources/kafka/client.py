@@ -21,8 +21,8 @@ import pyarrow as pa
 
 from sluice.errors import HistoryLost, Retryable, UsageError
 from sluice.extras import require
-from sluice.language.interval import Duration
-from sluice.language.wall_clock import EPOCH
+from sluice.language.interval import EPOCH, Duration
+from sluice.sources import Topic
 from sluice.sources.kafka.connection import client_settings
 from sluice.sources.kafka.offsets import Offsets, TopicDescription
 from sluice.sources.kafka.records import (
@@ -32,7 +32,6 @@ from sluice.sources.kafka.records import (
     bytes_of,
     each_message,
 )
-from sluice.sources.spec import Topic
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError

@@ -20,8 +20,8 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from sluice.declare.connections import VARIABLE, read_connection
 from sluice.errors import Retryable, UsageError
+from sluice.sources import Topic, ValueFormat
 from sluice.sources.kafka.records import Unusable
-from sluice.sources.spec import Topic, ValueFormat
 
 OURS = ("group.", "enable.auto", "auto.", "isolation.level", "enable.partition.eof")
 BROKERS = 'JSON: {"conn_type": "kafka", "extra": {"bootstrap.servers": "host:9092"}}'

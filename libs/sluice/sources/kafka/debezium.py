@@ -22,8 +22,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import DataType, DateType, DecimalType, TimestampNTZType, TimestampType
 
-from sluice.interpreter.values.arrow_conversion import arrow_type
-from sluice.language.wall_clock import EPOCH
+from sluice.interpreter.values import arrow_type
+from sluice.language.interval import EPOCH
 from sluice.sources.kafka.records import (
     DELETE,
     ArrowFields,

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.json as pj
 from pyspark.sql.types import BooleanType, DataType, DecimalType, DoubleType, IntegralType, LongType
 
-from sluice.interpreter.values.arrow_conversion import arrow_type
+from sluice.interpreter.values import arrow_type
 from sluice.sources.kafka.debezium import VALUES, Changes, ConnectType, Envelope
 from sluice.sources.kafka.records import Number, Unusable
 

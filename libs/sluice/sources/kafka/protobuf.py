@@ -21,11 +21,11 @@ from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
+from sluice.sources import ValueFormat
 from sluice.sources.kafka.connection import Registry
 from sluice.sources.kafka.json import parse_text
 from sluice.sources.kafka.records import FormatReader, Unusable, plain
 from sluice.sources.kafka.schemas import declared_type, nth_type, pool_of
-from sluice.sources.spec import ValueFormat
 
 SERIALIZED = "?format=serialized"
 NUMBERS = 5  # bytes before the numbers of the message

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sluice.language.wall_clock import EPOCH
+from sluice.language.interval import EPOCH
 
 MILLISECOND = timedelta(milliseconds=1)
 LATEST = (datetime.max.replace(tzinfo=UTC) - EPOCH) // MILLISECOND

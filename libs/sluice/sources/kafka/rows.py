@@ -49,8 +49,9 @@ from sluice.files.here import as_texts
 from sluice.files.json import MARK
 from sluice.files.spelled import Texts, of_texts
 from sluice.gate.sql import text
-from sluice.interpreter.values.arrow_conversion import arrow_type
+from sluice.interpreter.values import arrow_type
 from sluice.language.names import ID
+from sluice.sources import Source, ValueFormat
 from sluice.sources.kafka.debezium import debezium
 from sluice.sources.kafka.records import (
     COLUMNS,
@@ -68,7 +69,6 @@ from sluice.sources.kafka.records import (
     read_message,
     to_json,
 )
-from sluice.sources.spec import Source, ValueFormat
 
 
 def rows_of(

@@ -15,7 +15,7 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError
 
 from sluice.language.names import unknown
-from sluice.sources.spec import ValueFormat
+from sluice.sources import ValueFormat
 
 OWN = ("any", "api", "descriptor", "duration", "empty", "field_mask", "source_context", "struct")
 PROVIDED = {  # files included in every compiler

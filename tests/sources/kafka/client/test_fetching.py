@@ -12,9 +12,9 @@ from confluent_kafka import Producer
 from ports import free_port
 from sluice.errors import Retryable, UsageError
 from sluice.language.interval import Duration
+from sluice.sources import Topic
 from sluice.sources.kafka.client import Brokers
 from sluice.sources.kafka.records import each_message
-from sluice.sources.spec import Topic
 
 
 @pytest.fixture

@@ -20,9 +20,9 @@ from tests.sources.kafka.conftest import Topical
 from broker import Broker
 from sluice.declare.project import load
 from sluice.errors import ConfigError
+from sluice.sources import ValueFormat
 from sluice.sources.kafka.records import FormatReader, Message, Unusable, arrange_messages
 from sluice.sources.kafka.rows import FAULT, ID, DecodedColumn, decode_all, reader_of
-from sluice.sources.spec import ValueFormat
 
 Schema = dict[str, Any]
 MONEY = {"type": "record", "name": "shop.Money", "fields": [{"name": "cents", "type": "long"}]}

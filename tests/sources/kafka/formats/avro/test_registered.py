@@ -12,10 +12,10 @@ from tests.sources.kafka.conftest import Topical
 from tests.support.registry import registry
 
 from sluice.errors import Retryable, UsageError
+from sluice.sources import ValueFormat
 from sluice.sources.kafka.connection import check_registry
 from sluice.sources.kafka.records import Message, Unusable
 from sluice.sources.kafka.rows import reader_of
-from sluice.sources.spec import ValueFormat
 
 Made = Callable[..., Topical]
 ROW = {

@@ -15,11 +15,11 @@ from tests.support.protobuf import CLASS, ITEM, ORDER, descriptors, file, messag
 from broker import Broker
 from sluice.declare.project import load
 from sluice.errors import ConfigError
+from sluice.sources import ValueFormat
 from sluice.sources.kafka.protobuf import value_of
 from sluice.sources.kafka.records import Message, Unusable
 from sluice.sources.kafka.rows import reader_of
 from sluice.sources.kafka.schemas import declared_type
-from sluice.sources.spec import ValueFormat
 
 DECLARED = {"format": "protobuf", "files": ["order.desc"], "message": "shop.Order"}
 

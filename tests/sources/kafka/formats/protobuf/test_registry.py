@@ -9,9 +9,9 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from tests.support.protobuf import CLASS, ITEM, ORDER
 from tests.support.registry import registry
 
+from sluice.sources import ValueFormat
 from sluice.sources.kafka.records import FormatReader, Message, Unusable
 from sluice.sources.kafka.rows import reader_of
-from sluice.sources.spec import ValueFormat
 
 
 def sent(value: bytes | None, key: bytes | None = None) -> Message:
