@@ -17,11 +17,11 @@ import random
 import shutil
 import tempfile
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import IO, Any
 from urllib.parse import quote, unquote
 
 import numpy as np
@@ -149,17 +149,27 @@ def _checksum(data: pa.Buffer | memoryview) -> int:
     return xxhash.xxh3_64_intdigest(data)
 
 
-def _seal(path: Path, payload: pa.Buffer, about: Mapping[str, Any]) -> None:
-    """Write such a file, which is there whole or not at all."""
-    view = memoryview(payload)
-    blocks = range(0, len(view), BLOCK)
-    sums = np.array([_checksum(view[at : at + BLOCK]) for at in blocks], np.uint64).tobytes()
-    described = json.dumps({**about, "whole": _checksum(view)}).encode()
-    end = np.array([len(view), len(described), _checksum(sums + described)], np.uint64)
+def _seal(
+    path: Path,
+    write: Callable[[IO[bytes]], object],
+    about: Callable[[pa.Buffer], Mapping[str, Any]],
+) -> None:
+    """Write such a file, which is there whole or not at all.
+
+    `write` writes the payload, and `about` describes what was written.
+    """
     file = tempfile.NamedTemporaryFile(dir=path.parent, prefix=UNFINISHED, delete=False)  # noqa: SIM115
     try:
         with file:
-            file.writelines((view, sums, described, end.tobytes()))
+            write(file)
+            file.flush()
+            payload = pa.memory_map(file.name).read_buffer()
+            view = memoryview(payload)
+            blocks = range(0, len(view), BLOCK)
+            sums = np.array([_checksum(view[at : at + BLOCK]) for at in blocks], np.uint64)
+            described = json.dumps({**about(payload), "whole": _checksum(view)}).encode()
+            ends = (len(view), len(described), _checksum(sums.tobytes() + described))
+            file.writelines((sums.tobytes(), described, np.array(ends, np.uint64).tobytes()))
         Path(file.name).replace(path)
     except BaseException:
         Path(file.name).unlink(missing_ok=True)
@@ -459,8 +469,9 @@ class TableIndex:
         passing("indexing", self._uri)
         codes = codes_of(rows[column])
         order = np.argsort(codes, kind="stable")
-        held = pa.py_buffer(np.concatenate([codes[order], order.view(np.uint64)]))
-        _seal(_codes_path(place, column), held, {**identity, "column": column})
+        held = np.concatenate([codes[order], order.view(np.uint64)])
+        known = {**identity, "column": column}
+        _seal(_codes_path(place, column), lambda file: file.write(held.data), lambda _: known)
 
     def _prune(self, every: Iterable[File]) -> None:
         """Remove what is kept of data files that are gone, and what was never finished.
@@ -521,12 +532,18 @@ def _bytes_of(metadata: pq.FileMetaData, columns: Collection[str]) -> int:
 
 
 def _write_rows(path: Path, rows: pa.RecordBatch, identity: Mapping[str, Any]) -> None:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_file(sink, rows.schema) as writer:
-        writer.write_batch(rows)
-    payload = sink.getvalue()
-    held = pa.ipc.open_file(payload).get_batch(0)
-    buffers = [b for column in held.columns for b in column.buffers() if b is not None and b.size]
-    head = min((b.address for b in buffers), default=payload.address) - payload.address
-    tail = max((b.address + b.size for b in buffers), default=payload.address) - payload.address
-    _seal(path, payload, {**identity, "head": head, "tail": tail})
+    def write(file: IO[bytes]) -> None:
+        with pa.ipc.new_file(pa.PythonFile(file, "w"), rows.schema) as writer:
+            writer.write_batch(rows)
+
+    def about(payload: pa.Buffer) -> Mapping[str, Any]:
+        """Return the identity, and where the values of the columns begin and end."""
+        held, start = pa.ipc.open_file(payload).get_batch(0), payload.address
+        buffers = [
+            b for column in held.columns for b in column.buffers() if b is not None and b.size
+        ]
+        head = min((b.address for b in buffers), default=start) - start
+        tail = max((b.address + b.size for b in buffers), default=start) - start
+        return {**identity, "head": head, "tail": tail}
+
+    _seal(path, write, about)
