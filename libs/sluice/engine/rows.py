@@ -231,7 +231,8 @@ def bounds_of(touched: DataFrame, group: tuple[str, ...]) -> Column | None:
 
     A few groups are listed one by one, so that each excludes files separately.
     """
-    columns = [c for c in group if is_bounded(touched.schema[c].dataType)]
+    schema = touched.schema
+    columns = [c for c in group if is_bounded(schema[c].dataType)]
     if not columns:
         return None
     few = touched.select(*[f"`{c}`" for c in columns]).distinct().limit(NAMED_GROUPS + 1).collect()

@@ -265,9 +265,10 @@ def _count_columns(columns: Sequence[str], key: Sequence[str]) -> Iterator[str]:
 
 
 def _visible_columns(split: DataFrame) -> Iterator[str]:
+    schema = split.schema
     for column in visible(split):
         quoted = name(column) if "." not in column else f"`{column}`"
-        is_text = isinstance(split.schema[column].dataType, StringType)
+        is_text = isinstance(schema[column].dataType, StringType)
         yield f"left({quoted}, {LONGEST_TEXT}) AS {quoted}" if is_text else quoted
 
 

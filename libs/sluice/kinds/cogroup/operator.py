@@ -316,7 +316,9 @@ def pack_rows(
     own stream. For the shuffle they become as narrow as possible: equal arguments of one stream
     become one, and arguments of different streams share a column if they have the same type.
     """
-    places = {a.name: _place(a, accumulators, rows) for a in accumulators}
+    schema = rows.schema
+    types = {a.name: schema[a.name].dataType.simpleString() for a in accumulators}
+    places = {a.name: _place(a, accumulators, types) for a in accumulators}
     shared: dict[str, list[str]] = {}
     for name, place in places.items():
         shared.setdefault(place, []).append(name)
@@ -330,9 +332,10 @@ def pack_rows(
     }
 
 
-def _place(accumulator: Accumulator, every: tuple[Accumulator, ...], rows: DataFrame) -> str:
+def _place(
+    accumulator: Accumulator, every: tuple[Accumulator, ...], types: Mapping[str, str]
+) -> str:
     """Return the name of the column that it shares: its type, and its number within its stream."""
-    types = {a.name: rows.schema[a.name].dataType.simpleString() for a in every}
     type_ = types[accumulator.name]
     own = (a for a in every if a.stream == accumulator.stream and types[a.name] == type_)
     meanings = dict.fromkeys(a.meaning for a in own)
