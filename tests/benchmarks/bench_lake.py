@@ -15,7 +15,9 @@ from sluice.delta.log import Log
 from sluice.delta.log.files import table_size
 from sluice.delta.log.position import Head, Position, head
 from sluice.delta.places.lake_layout import layout
+from sluice.delta.reading.local import plain
 from sluice.delta.reading.spark_reads import create, snapshot
+from sluice.delta.writing.commit import commit_arrow
 from sluice.delta.writing.merge import SparkCommit, changelog_counts
 from sluice.engine import BatchReport
 from sluice.engine.advance import Run, advance
@@ -69,6 +71,11 @@ class BenchLake:
         changed = done.changelog(kept, changelog_counts(kept)).changed
         kept.unpersist()
         return changed
+
+    def deliver(self, name: str, changelog: DataFrame, key: Sequence[str]) -> None:
+        """Commit a small changelog as a batch of a source does, without Spark."""
+        before = self.head(name)
+        commit_arrow(before, plain(changelog.toArrow()), tuple(key), position(before.next_batch))
 
     def follow(self, view: str) -> Sequence[BatchReport]:
         """Bring a view up to its inputs."""

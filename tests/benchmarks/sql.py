@@ -8,7 +8,9 @@ way follows, in a warm session:
 
 - `view` is this project's batch of the view and of all tables that keep it;
 - `spark` computes the query over the tables and writes the result again;
-- `duckdb` reads the files of the tables and writes the result as Parquet.
+- `duckdb` reads copies of the tables in Parquet and writes the result as Parquet.
+
+The tables are sources with a key: a change marks rows of their files and adds a file.
 
 In the end all of them hold the same rows. `--scale 0.01` takes about three minutes.
 """
