@@ -1,6 +1,6 @@
 """Its class: all is as with any source."""
 
-from tests.kinds.pushed.spec import Pushed
+from tests.kinds.pushed import Pushed
 
 from sluice.sources.kind import SourceKind
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
-from tests.kinds.throwaway.spec import Above
+from tests.kinds.throwaway import Above
 
 from sluice.declare.document import Where
 from sluice.declare.registry import Kind

@@ -1,7 +1,7 @@
 """Its query, and the table that it is kept in."""
 
 from pyspark.sql import DataFrame
-from tests.kinds.throwaway.spec import Above
+from tests.kinds.throwaway import Above
 
 from sluice.declare.meaning import definition
 from sluice.declare.table import Graph, Table
