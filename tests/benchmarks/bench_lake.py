@@ -73,9 +73,24 @@ class BenchLake:
         return changed
 
     def deliver(self, name: str, changelog: DataFrame, key: Sequence[str]) -> None:
-        """Commit a small changelog as a batch of a source does, without Spark."""
-        before = self.head(name)
-        commit_arrow(before, plain(changelog.toArrow()), tuple(key), position(before.next_batch))
+        """Commit a changelog as a batch of a source does: a small one without Spark."""
+        kept, before = changelog.persist(), self.head(name)
+        if kept.count() <= self.project.spark.small_changelog:
+            commit_arrow(before, plain(kept.toArrow()), tuple(key), position(before.next_batch))
+        else:
+            self.commit(name, kept, key)
+        kept.unpersist()
+
+    def copy(self, name: str) -> None:
+        """Write a table's rows for DuckDB, which can't read marked files; nobody times it."""
+        self.now(name).write.mode("overwrite").parquet(self._copy_of(name))
+
+    def copied(self, name: str) -> str:
+        """Return what DuckDB reads of a table that was copied."""
+        return f"read_parquet('{self._copy_of(name)}/*.parquet')"
+
+    def _copy_of(self, name: str) -> str:
+        return self.uri(name).rpartition("/")[0] + f"/copies/{name}"
 
     def follow(self, view: str) -> Sequence[BatchReport]:
         """Bring a view up to its inputs."""

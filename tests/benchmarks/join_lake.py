@@ -93,6 +93,7 @@ class JoinLake(BenchLake):
             rows = self._rows(name, self.session.range(self.counts[name], numPartitions=8))
             laid = rows.repartitionByRange(FILES, *key).sortWithinPartitions(*key)
             self.fill(name, laid, key)
+            self.copy(name)
 
     def change(self, count: int, spread: str) -> None:
         """Commit `count` changes, half to lines and half to orders."""
@@ -104,7 +105,8 @@ class JoinLake(BenchLake):
             value = "amount" if name == "lines" else "customer"
             moved = chosen.withColumn(value, F.col(value) + 1).withColumn(CHANGE, fate)
             fresh = self._fresh(name, few // 5, spread, salt).withColumn(CHANGE, F.lit("insert"))
-            self.commit(name, moved.unionByName(fresh), key)
+            self.deliver(name, moved.unionByName(fresh), key)
+            self.copy(name)
 
     def _rows(self, name: str, ids: DataFrame) -> DataFrame:
         if name == "orders":
@@ -198,8 +200,7 @@ class JoinLake(BenchLake):
         ).collect()
 
     def _duckdb(self, view: str) -> None:
-        files = {n: DeltaTable(self.uri(n)).file_uris() for n in KEYS}
-        tables = {n: f"read_parquet({found!r})" for n, found in files.items()}
+        tables = {name: self.copied(name) for name in KEYS}
         to = self.folder / f"{view}.parquet"
         with duckdb.connect(config={"memory_limit": self.memory.upper() + "B"}) as connection:
             connection.execute(

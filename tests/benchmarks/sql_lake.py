@@ -50,7 +50,7 @@ class SqlLake(BenchLake):
         """Commit all rows of all tables."""
         for name, query in self._contents().items():
             self.fill(name, self._made(name, query), KEYS[name])
-            self._copy(name)
+            self.copy(name)
 
     def change(self, share: float) -> None:
         """Commit changes to that share of the orders and lines."""
@@ -63,7 +63,7 @@ class SqlLake(BenchLake):
             fresh = self._made(name, self._fresh(name, share / 5, salt))
             added = fresh.withColumn(CHANGE, F.lit("insert"))
             self.deliver(name, changed.withColumn(CHANGE, fate).unionByName(added), KEYS[name])
-            self._copy(name)
+            self.copy(name)
 
     def _contents(self) -> dict[str, str]:
         """Return for each table the query that makes its rows."""
@@ -109,10 +109,6 @@ class SqlLake(BenchLake):
                 seconds = round(time.perf_counter() - began, 2)
                 yield Measured(self.orders, query, step, way, seconds)
 
-    def _copy(self, name: str) -> None:
-        """Write the table's rows for DuckDB, which can't read marked files; nobody times it."""
-        self.now(name).write.mode("overwrite").parquet(str(self.folder / "copies" / name))
-
     def _view(self, name: str) -> None:
         self.follow(name)
 
@@ -127,8 +123,7 @@ class SqlLake(BenchLake):
         query = sqlglot.transpile(QUERIES[name], read="spark", write="duckdb")[0]
         with duckdb.connect(config={"memory_limit": self.memory.upper() + "B"}) as connection:
             for table in TABLES:
-                files = f"{self.folder}/copies/{table}/*.parquet"
-                connection.execute(f"CREATE VIEW {table} AS SELECT * FROM read_parquet('{files}')")
+                connection.execute(f"CREATE VIEW {table} AS SELECT * FROM {self.copied(table)}")
             connection.execute(f"COPY ({query}) TO '{to}' (FORMAT parquet)")
 
     def check(self) -> None:
