@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 __all__ = ["kept_messages", "wording"]
 
 LIVE, WHOLE = "tests/airflow/live/", "tests/whole/"
-# Both start PySpark's own runner, whose server always listens at the same port.
-RUNNERS = ("tests/spark_pipelines/test_against_spark.py", "tests/spark_pipelines/test_guide.py")
 MINUTES = {"quick": 10, "deep": 20}  # of two cores, on a machine of usual speed
 LONGEST_S = 5.0  # of CPU, on a usual machine (tools/within.py)
 BESIDE_OTHERS = 1.5  # as much more CPU does the same take on a busy machine
@@ -201,20 +199,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _place(item: pytest.Item, *, is_on_spark: bool) -> int:
-    if is_on_spark or item.nodeid.startswith((WHOLE, *RUNNERS)):
+    if is_on_spark or item.nodeid.startswith(WHOLE):
         return 0
     return 2 if item.nodeid.startswith(LIVE) else 1
 
 
 class ByService(LoadFileScheduling):
-    """File by file, as xdist's own, but files that share an Airflow or a port go to one process.
+    """File by file, as xdist's own, but files that share an Airflow go to one process.
 
     Half of the processes (one of three) take files from the end, and so need no Spark at first.
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        if nodeid.startswith(RUNNERS):
-            return "PySpark's own runner"
         return LIVE if nodeid.startswith(LIVE) else str(super()._split_scope(nodeid))
 
     def _assign_work_unit(self, node: Any) -> None:

@@ -37,12 +37,6 @@ OF_NO_VIEW = {
 
 
 @pytest.mark.usefixtures("real_spark")
-@pytest.mark.parametrize("case", [KINDS[0], KINDS[9]], ids=str)
-def test_spark_commits_what_delta_rs_would(case: Case, spark: "SparkSession") -> None:
-    hold(replace(case, spark={"commit": "spark"}), spark, steps=2)
-
-
-@pytest.mark.usefixtures("real_spark")
 @pytest.mark.parametrize("nth", range(len(KINDS)), ids=lambda nth: str(KINDS[nth]))
 def test_small_tables_go_the_ways_of_large_ones(
     nth: int, spark: "SparkSession", monkeypatch: pytest.MonkeyPatch

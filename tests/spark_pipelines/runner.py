@@ -1,70 +1,72 @@
-"""PySpark's own runner of spark-pipelines projects, with Delta's tables; and rows compared."""
+"""PySpark's own runner of spark-pipelines projects, with Delta's tables; and rows compared.
 
-import fcntl
+It computes in the Spark of the tests' process, in a database of the project's own.
+"""
+
 import math
 import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow.dataset as ds
-import pyspark
 from deltalake import DeltaTable
-from tests.support.java import LEAN
+from tests.support.engines import address_of
 
-from sluice.spark.jars import classpath
-from sluice.spark.java import environment
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
-CONF = {
-    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.shuffle.partitions": "2",
-    "spark.databricks.delta.snapshotPartitions": "2",
-    "spark.connect.grpc.binding.address": "127.0.0.1",
-    "spark.ui.enabled": "false",
-}
+SPEC = """\
+name: theirs
+storage: file://{folder}/spark-storage
+catalog: spark_catalog
+database: {database}
+libraries:
+  - glob:
+      include: transformations/**
+"""
 
 
-def run_by_spark(spec: Path) -> None:
-    """Run a project from its beginning: the runner's catalog ends with its process."""
-    for folder in ("spark-warehouse", "spark-storage"):
-        shutil.rmtree(spec.parent / folder, ignore_errors=True)
-    theirs = spec.with_name("theirs.yml")
-    text = spec.read_text().replace(f"{spec.parent}/lake", f"{spec.parent}/spark-storage")
-    theirs.write_text(text.replace("spark.sql.warehouse.dir", "spark.of.no.meaning"))
-    home = Path(pyspark.__file__).parent
-    env = {**os.environ, **environment(), **LEAN, "SPARK_LOCAL_IP": "127.0.0.1"}
-    env |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOG_LEVEL": "ERROR", "SPARK_HOME": str(home)}
-    env["SPARK_DIST_CLASSPATH"] = os.pathsep.join(map(str, classpath()))
-    settings = spec.parent / "spark-conf"
-    settings.mkdir(exist_ok=True)
-    lines = (f"{name} {value}\n" for name, value in CONF.items())
-    (settings / "spark-defaults.conf").write_text("".join(lines))
-    env["SPARK_CONF_DIR"] = str(settings)
-    with Path(tempfile.gettempdir(), "spark-pipelines.lock").open("w") as alone:
-        fcntl.flock(alone, fcntl.LOCK_EX)  # its server listens at the same port each time
-        ran = subprocess.run(
-            [home / "bin" / "spark-pipelines", "run", "--spec", theirs],
-            cwd=spec.parent,
-            env=env,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+def run_by_spark(spec: Path, spark: "SparkSession") -> None:
+    """Run a project from its beginning. That Spark works in another folder: paths are whole."""
+    folder, database = spec.parent, f"of_{spec.parent.name}"
+    spark.sql(f"DROP DATABASE IF EXISTS {database} CASCADE")
+    for name in ("spark-warehouse", "spark-storage", "theirs"):
+        shutil.rmtree(folder / name, ignore_errors=True)
+    spark.sql(f"CREATE DATABASE {database} LOCATION '{folder}/spark-warehouse'")
+    libraries = folder / "theirs" / "transformations"
+    libraries.mkdir(parents=True)
+    for file in (f for f in (folder / "transformations").iterdir() if f.is_file()):
+        text = file.read_text()
+        for inputs in ("inputs/", "landing/"):
+            text = text.replace(f'"{inputs}', f'"{folder}/{inputs}')
+        (libraries / file.name).write_text(text)
+    theirs = folder / "theirs" / "spark-pipeline.yml"
+    theirs.write_text(SPEC.format(folder=folder, database=database))
+    ran = subprocess.run(
+        [sys.executable, "-m", "pyspark.pipelines.cli", "run", "--spec", theirs],
+        env={**os.environ, "SPARK_REMOTE": address_of(spark)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert ran.returncode == 0, (ran.stdout + ran.stderr)[-5000:]
 
 
-def run_by_sluice(spec: Path) -> None:
-    """Run a project in a process of its own, which may start Spark and ends it."""
-    command = [sys.executable, "-m", "sluice.cli.main", "run", "--spec", spec]
-    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+def run_by_sluice(spec: Path, spark: "SparkSession") -> None:
+    """Run a project in a process of its own, for which that Spark computes what needs one."""
+    ran = subprocess.run(
+        [sys.executable, "-m", "sluice.cli.main", "run", "--spec", spec],
+        env={**os.environ, "SPARK_REMOTE": address_of(spark)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 

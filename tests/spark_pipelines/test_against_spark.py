@@ -1,12 +1,14 @@
 """PySpark's own runner and Sluice run the same project; every table has the same rows."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pytest
 from tests.spark_pipelines.pairs import PAIRS, SOURCES
 from tests.spark_pipelines.projects import land, rows_of, write_project
 from tests.spark_pipelines.runner import bag, run_by_sluice, run_by_spark, tables
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 # One flow: two flows into a Parquet table take the same batch of its log, and one of them is lost.
 STREAMS = """
@@ -43,8 +45,9 @@ def customer(cust: int, name: str, *tags: str) -> dict[str, Any]:
     return {"cust": cust, "name": name, "state": "CA" if cust % 2 else "NY", "tags": [*tags]}
 
 
-@pytest.mark.usefixtures("long")
-def test_both_runners_make_the_same_tables_at_first_and_after_more_rows(tmp_path: Path) -> None:
+def test_both_runners_make_the_same_tables_at_first_and_after_more_rows(
+    tmp_path: Path, real_spark: "SparkSession"
+) -> None:
     frames = "".join(
         f"@dp.materialized_view\ndef {name}_frame():\n    return {frame}\n"
         for name, (frame, _) in PAIRS.items()
@@ -62,8 +65,8 @@ def test_both_runners_make_the_same_tables_at_first_and_after_more_rows(tmp_path
     )
     land(landing / "customers", "1.json", customer(1, "Ann", "a", "b"), customer(2, "Bob"))
     for _ in range(2):
-        run_by_spark(spec)
-        run_by_sluice(spec)
+        run_by_spark(spec, real_spark)
+        run_by_sluice(spec, real_spark)
         compared = [name for name, rows in tables(spec) if bag(rows) != bag(rows_of(spec, name))]
         assert compared == []
         land(landing / "orders", "2.json", order(21, 3, "TX", 2), order(22, 1, "CA", 30))

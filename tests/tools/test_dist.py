@@ -1,11 +1,14 @@
 """`make dist`: its wheel, in an empty environment with each extra alone, from the registry."""
 
+import os
+import shutil
 import subprocess
 import sys
 import tarfile
 import time
 import tomllib
 import zipfile
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.error import HTTPError, URLError
 from urllib.request import urlopen
@@ -48,18 +51,49 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     """A folder with data to begin from."""
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "sales.csv").write_text(SALES, "utf-8")
+    deliver(tmp_path)
     return tmp_path
 
 
-def install(dist: Path, folder: Path, extra: str = "") -> str:
-    """The `sluice` of a new environment with this extra."""
+def deliver(folder: Path) -> None:
+    (folder / "data").mkdir()
+    (folder / "data" / "sales.csv").write_text(SALES, "utf-8")
+
+
+@dataclass(frozen=True)
+class Bare:
+    """An environment without extras, which has run a project: Python has compiled what that needs.
+
+    `size`: its bytes before.
+    """
+
+    wheel: Path
+    folder: Path
+    size: int
+
+    @property
+    def sluice(self) -> str:
+        return str(self.folder / "venv" / "bin" / "sluice")
+
+    def with_extra(self, extra: str, folder: Path) -> str:
+        """The `sluice` of a copy of it with this extra."""
+        shutil.copytree(self.folder / "venv", folder / "venv", symlinks=True, copy_function=os.link)
+        wanted = f"{DISTRIBUTION}[{extra}] @ {self.wheel.as_uri()}"
+        run(UV, "pip", "install", "-q", "--python", str(folder / "venv"), wanted, cwd=folder)
+        return str(folder / "venv" / "bin" / "sluice")
+
+
+@pytest.fixture(scope="module")
+def bare(dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Bare:
     (wheel,) = dist.glob("*.whl")
-    run(UV, "venv", "--quiet", str(folder / "venv"), cwd=folder)
-    wanted = f"{DISTRIBUTION}[{extra}] @ {wheel.as_uri()}" if extra else str(wheel)
-    run(UV, "pip", "install", "-q", "--python", str(folder / "venv"), wanted, cwd=folder)
-    return str(folder / "venv" / "bin" / "sluice")
+    folder = tmp_path_factory.mktemp("bare")
+    run(UV, "venv", "--quiet", "--relocatable", str(folder / "venv"), cwd=folder)
+    run(UV, "pip", "install", "-q", "--python", str(folder / "venv"), str(wheel), cwd=folder)
+    size = sum(f.lstat().st_size for f in (folder / "venv").rglob("*") if not f.is_symlink())
+    bare = Bare(wheel, folder, size)
+    deliver(folder)
+    run(bare.sluice, "run", begin(bare.sluice, folder).stem, cwd=folder)
+    return bare
 
 
 def asked_until_served(address: str) -> bytes:
@@ -103,16 +137,10 @@ def test_the_archives_hold_licence_types_and_metadata_and_nothing_of_the_tests(d
 
 
 @pytest.mark.usefixtures("long")
-def test_without_extras_a_project_runs_and_its_size_is_that_of_the_docs(
-    dist: Path, project: Path
-) -> None:
-    sluice = install(dist, project)
-    size = sum(f.lstat().st_size for f in (project / "venv").rglob("*") if not f.is_symlink())
-    assert size / 1e6 < MOST_MB
-    pipeline = begin(sluice, project)
-    run(sluice, "run", pipeline.stem, cwd=project)
-    assert "rye" in run(sluice, "read", "newest_sales", cwd=project)
-    assert run(f"{sluice}-views", "--version", cwd=project).startswith("sluice, version")
+def test_without_extras_a_project_runs_and_its_size_is_that_of_the_docs(bare: Bare) -> None:
+    assert bare.size / 1e6 < MOST_MB
+    assert "rye" in run(bare.sluice, "read", "newest_sales", cwd=bare.folder)
+    assert run(f"{bare.sluice}-views", "--version", cwd=bare.folder).startswith("sluice, version")
 
 
 @pytest.mark.usefixtures("long")
@@ -128,8 +156,8 @@ def test_the_source_archive_builds_the_same_wheel(dist: Path, tmp_path: Path) ->
 
 
 @pytest.mark.usefixtures("long", "own_spark")
-def test_spark_alone_computes_a_large_batch(dist: Path, project: Path) -> None:
-    sluice = install(dist, project, "spark")
+def test_spark_alone_computes_a_large_batch(bare: Bare, project: Path) -> None:
+    sluice = bare.with_extra("spark", project)
     pipeline = begin(sluice, project)
     settings = "lake: lake\nspark: {small_batches: spark}\n"
     (project / "config" / "sluice.yaml").write_text(settings, "utf-8")
@@ -138,8 +166,8 @@ def test_spark_alone_computes_a_large_batch(dist: Path, project: Path) -> None:
 
 
 @pytest.mark.usefixtures("long")
-def test_quality_alone_checks_expectations(dist: Path, project: Path) -> None:
-    sluice = install(dist, project, "quality")
+def test_quality_alone_checks_expectations(bare: Bare, project: Path) -> None:
+    sluice = bare.with_extra("quality", project)
     pipeline = begin(sluice, project)
     with pipeline.open("a", encoding="utf-8") as file:
         file.write(EXPECTED)
@@ -149,16 +177,16 @@ def test_quality_alone_checks_expectations(dist: Path, project: Path) -> None:
 
 
 @pytest.mark.usefixtures("long")
-def test_airflow_alone_finds_the_plugin_and_the_factory(dist: Path, project: Path) -> None:
-    sluice = install(dist, project, "airflow")
+def test_airflow_alone_finds_the_plugin_and_the_factory(bare: Bare, project: Path) -> None:
+    sluice = bare.with_extra("airflow", project)
     begin(sluice, project)
     home = {"AIRFLOW_HOME": str(project / "home"), "SLUICE_CONFIG": str(project / "config")}
     assert "sluice" in run(str(project / "venv/bin/python"), "-c", PLUGIN, cwd=project, **home)
 
 
 @pytest.mark.usefixtures("long")
-def test_kafka_alone_asks_a_broker(dist: Path, tmp_path: Path) -> None:
-    sluice = install(dist, tmp_path, "kafka")
+def test_kafka_alone_asks_a_broker(bare: Bare, tmp_path: Path) -> None:
+    sluice = bare.with_extra("kafka", tmp_path)
     (tmp_path / "config" / "pipelines").mkdir(parents=True)
     (tmp_path / "config" / "pipelines" / "letters.yaml").write_text(TOPIC, "utf-8")
     post = {"AIRFLOW_CONN_POST": '{"conn_type": "kafka", "host": "127.0.0.1", "port": 9}'}
@@ -168,16 +196,16 @@ def test_kafka_alone_asks_a_broker(dist: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("long")
-def test_dbt_alone_imports_a_project(dist: Path, tmp_path: Path) -> None:
-    sluice = install(dist, tmp_path, "dbt")
+def test_dbt_alone_imports_a_project(bare: Bare, tmp_path: Path) -> None:
+    sluice = bare.with_extra("dbt", tmp_path)
     manifest = ROOT / "tests" / "dbt" / "bakery" / "manifest.json"
     run(sluice, "import", "dbt", str(manifest), cwd=tmp_path)
     assert (tmp_path / "config" / "pipelines" / "bakery.yaml").is_file()
 
 
 @pytest.mark.usefixtures("long")
-def test_serve_alone_answers_with_rows(dist: Path, project: Path) -> None:
-    sluice = install(dist, project, "serve")
+def test_serve_alone_answers_with_rows(bare: Bare, project: Path) -> None:
+    sluice = bare.with_extra("serve", project)
     pipeline = begin(sluice, project)
     run(sluice, "run", pipeline.stem, cwd=project)
     port = str(free_port())
@@ -190,8 +218,8 @@ def test_serve_alone_answers_with_rows(dist: Path, project: Path) -> None:
 
 
 @pytest.mark.usefixtures("long")
-def test_lineage_alone_writes_events(dist: Path, project: Path) -> None:
-    sluice = install(dist, project, "lineage")
+def test_lineage_alone_writes_events(bare: Bare, project: Path) -> None:
+    sluice = bare.with_extra("lineage", project)
     pipeline = begin(sluice, project)
     log = project / "events.jsonl"
     to_file = {"TYPE": "file", "LOG_FILE_PATH": str(log), "APPEND": "true"}
