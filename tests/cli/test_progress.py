@@ -38,6 +38,19 @@ def test_rows_that_came_too_late_are_shown(capsys: pytest.CaptureFixture[str]) -
     assert "37" in told
 
 
+def test_what_spark_has_computed_is_named_with_the_first_reason(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    report = BatchReport(
+        "shop.best", "topk", "committed", engine="spark: 300.0 MB are read at once"
+    )
+    by_settings = BatchReport("shop.seen", "select", "committed", engine="spark")
+    summary([report, replace(report, engine="spark: a value"), by_settings], Format.TABLE)
+    assert capsys.readouterr().out.splitlines()[-1] == (
+        "left to Spark: shop.best (300.0 MB are read at once)"
+    )
+
+
 def test_intervals_without_files_are_one_warning(capsys: pytest.CaptureFixture[str]) -> None:
     report = BatchReport("shop.sales", "source", "position", is_absent=True, warnings=("none",))
     days = [(f"2024-01-0{n}T00:00:00+00:00", f"2024-01-0{n + 1}T00:00:00+00:00") for n in (1, 2, 5)]

@@ -106,8 +106,14 @@ def test_reasons_say_why_a_table_is_computed_so(tmp_path: Path, spark: SparkSess
     (by_function,) = planned(lake)
     assert by_function.reason.endswith("; by Spark: the function soundex")
     (by_size,) = planned(lake.limit(computed_here_bytes=10))
-    assert by_size.engine == "spark"
+    assert by_size.engine == "spark: 0.0 MB are read at once"
     assert by_size.reason.endswith("; by Spark: 0.0 MB are read at once")
+
+
+@pytest.mark.usefixtures("real_spark")
+def test_reports_name_the_size_that_was_too_large(tmp_path: Path, spark: SparkSession) -> None:
+    lake = lake_of(tmp_path, spark, "select", "upper(g)").limit(computed_here_bytes=10)
+    take_planned(lake, "spark: 0.0 MB are read at once")
 
 
 def test_settings_for_spark_are_the_reason(tmp_path: Path, spark: SparkSession) -> None:

@@ -102,7 +102,7 @@ def test_the_largest_delivery_decides(tmp_path: Path, spark: SparkSession) -> No
     lake.land("events/2024-01-02", a_json=ROWS * 5)
     assert planned(lake, "events").engine == "process"
     step = planned(lake, "events", 1)
-    assert step.engine == "spark"
+    assert step.engine == "spark: 0.0 MB are read at once"
     assert step.reason.endswith("; by Spark: 0.0 MB are read at once")
     assert step.files == 2
 

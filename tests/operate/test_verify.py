@@ -65,7 +65,8 @@ def test_small_tables_are_verified_in_this_process(new_lake: NewLake) -> None:
 
 @pytest.mark.usefixtures("real_spark")
 def test_large_tables_are_verified_by_spark(new_lake: NewLake) -> None:
-    shows_what_differs(build(new_lake(DECLARED)).limit(computed_here_bytes=-1), "spark")
+    lake = build(new_lake(DECLARED)).limit(computed_here_bytes=-1)
+    shows_what_differs(lake, "spark: 0.0 MB are read at once")
 
 
 @pytest.mark.usefixtures("real_spark")
@@ -82,5 +83,7 @@ def test_errors_name_what_needs_spark(new_lake: NewLake, monkeypatch: pytest.Mon
     assert all(verdict.is_sound for verdict in lake.verdicts())
     with pytest.raises(MissingDependency) as refused:
         lake.limit(computed_here_bytes=1).verdicts("best")
-    assert refused.value.message.startswith("a recompute of shop.best__state, reading 0.0 MB at ")
-    assert refused.value.message.endswith(" once, needs Spark, which is not installed")
+    assert refused.value.message == (
+        "a recompute of shop.best__state (0.0 MB are read at once) needs Spark, "
+        "which is not installed"
+    )

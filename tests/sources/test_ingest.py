@@ -229,7 +229,7 @@ def test_spark_quarantines_a_row_without_a_time_once_too(new_landed: NewLanded, 
     lake.limit(computed_here_bytes=-1, collected_bytes=few)
     lake.land("all", a_csv="id,at\n1,2024-01-01\n3,2024-01-02\nx,2024-01-02\n4,\n5,nonsense\n")
     for nth in (1, 0):
-        assert lake.deliver(nth)[0].engine == "spark"
+        assert lake.deliver(nth)[0].engine == "spark: 0.0 MB are read at once"
     assert [q["_sluice_interval"] for q in lake.quarantine()] == [NO_INTERVAL] * 2 + [day(1).start]
     assert lake.noted() == {day(0): (1, 1, 0), day(1): (2, 1, 1)}
 

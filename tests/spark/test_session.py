@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from sluice.declare.settings import SparkSettings
 from sluice.errors import MissingDependency
 from sluice.limits import Limits
-from sluice.spark.session import LARGE, SMALL, Spark
+from sluice.spark.session import LARGE, SMALL, Spark, too_large
 
 
 @pytest.mark.usefixtures("real_spark")
@@ -34,7 +34,7 @@ def test_values_no_expression_takes_have_a_hint(monkeypatch: pytest.MonkeyPatch)
         return session.createDataFrame([("x",)], "n STRING").selectExpr("cast(n AS INT)").collect()
 
     with pytest.raises(MissingDependency) as refused:
-        Spark(SparkSettings()).best(counted, pytest.fail, Limits(), is_small=True)
+        Spark(SparkSettings()).best(counted, pytest.fail, Limits())
     assert "this small batch (the string 'x' as an integer) needs Spark" in refused.value.message
     assert refused.value.hint == (
         "guard the expression (try_cast, try_divide, nullif); to see its place, "
@@ -55,9 +55,11 @@ def test_a_part_that_the_client_lacks_is_named(monkeypatch: pytest.MonkeyPatch) 
 def test_large_batches_without_spark_name_their_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sluice.extras.is_installed", lambda extra: extra != "spark")
     monkeypatch.delenv("SPARK_REMOTE", raising=False)
-    with pytest.raises(MissingDependency, match=r"^reading 3\.4 MB at once needs Spark, which"):
+    with pytest.raises(
+        MissingDependency, match=r"^this batch \(3\.4 MB are read at once\) needs Spark"
+    ):
         Spark(SparkSettings()).best(
-            pytest.fail, pytest.fail, Limits(), is_small=False, size=3_400_000
+            pytest.fail, pytest.fail, Limits(), why=too_large(3_400_000, 3_000_000)
         )
 
 

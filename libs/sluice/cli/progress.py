@@ -114,7 +114,7 @@ def _print(done: Sequence[BatchReport]) -> None:
     elif done and not any(report.outcome == "failed" for report in done):
         print("nothing was new")
     if left := _left_to_spark(done):
-        print(f"left to Spark, though small: {left}")
+        print(f"left to Spark: {left}")
     print_notes(done)
 
 
@@ -152,7 +152,7 @@ def _without_files(reports: Sequence[BatchReport]) -> str:
 
 
 def _left_to_spark(done: Sequence[BatchReport]) -> str:
-    """Return the tables of which small batches were left to Spark, each with the first reason."""
+    """Return the tables of which batches were left to Spark, each with the first reason."""
     reasons: dict[str, str] = {}
     for report in done:
         if reason := report.engine.partition(": ")[2]:

@@ -64,7 +64,7 @@ from sluice.gate.results import Verdict
 from sluice.interpreter import is_here, rehearse
 from sluice.language.names import FORGOTTEN, QUARANTINE, internal
 from sluice.limits import Limits
-from sluice.spark.session import Spark, engine_of, reason_for_spark
+from sluice.spark.session import Spark, engine_of, reason_for_spark, too_large
 
 DATABASE = "postgresql://user:password@host:port/database"
 KINDS = {"postgres": "postgresql"}  # Airflow's names with another spelling in JDBC
@@ -179,30 +179,29 @@ def load_as(
         with clock.phase("session"):
             return spark.tune(small=wanted.bytes <= context.limits.few_tasks_bytes)
 
-    size = _size(wanted, before, 0).bytes
-    is_little = size <= context.limits.delivered_bytes
-    is_small = is_little and _is_at_hand(landed.spec)
-    size = 0 if is_little else size
+    why = _why_not_here(context, landed, wanted, before)
     try:
         with naming_faults(landed.table.id):
-            report, engine = spark.best(work, large, context.limits, is_small=is_small, size=size)
+            report, engine = spark.best(work, large, context.limits, why=why)
     except DamagedFile:
         look(landed.spec, with_faults(landed.spec, landed.files))  # it names the file and why
         raise
     return replace(report, engine=engine)
 
 
-def _is_at_hand(spec: Dimension) -> bool:
-    """True if a little of it can be read without Spark."""
-    return spec.format == "delta" or is_of_files(spec)
+def _why_not_here(
+    context: Context, landed: LandedDimension, pending: PendingFiles, before: Head | None
+) -> str:
+    """Return why Spark loads the pending part; '' if this process may."""
+    if landed.spec.format != "delta" and not is_of_files(landed.spec):
+        return f"the format {landed.spec.format}"
+    return too_large(_size(pending, before, 0).bytes, context.limits.delivered_bytes)
 
 
 def engine_of_load(
     context: Context, landed: LandedDimension, pending: PendingFiles, before: Head | None
 ) -> str:
     """Return the engine that a load would report, unless a value needs Spark."""
-    size = _size(pending, before, 0).bytes
-    is_small = size <= context.limits.delivered_bytes and _is_at_hand(landed.spec)
 
     def rehearsed(session: SparkSession) -> None:
         rows = _read(session, context, landed, pending).rows
@@ -210,7 +209,7 @@ def engine_of_load(
         gate = Gate(landed.table.id, landed.table.expect, landed.spec.key)
         gate.check(gate.split(rows))
 
-    return engine_of(context.settings, rehearsed, is_small=is_small)
+    return engine_of(context.settings, rehearsed, _why_not_here(context, landed, pending, before))
 
 
 def _judge_and_put(
@@ -387,8 +386,7 @@ def _plan_load(context: Context, project: Project, table: Table, what: str) -> N
     reason = what or "; ".join(wanted.warnings) or "files are new or changed"
     way = REBUILD if what else "load"
     engine = engine_of_load(context, found, wanted, None if what else before)
-    said = reason_for_spark(context.settings, engine, wanted.bytes)
-    reason, size = "; ".join([reason, *said]), wanted.bytes
+    reason, size = "; ".join([reason, *reason_for_spark(engine)]), wanted.bytes
     return NextBatch(table.id, way, reason, engine, bytes=size, files=len(wanted.files))
 
 

@@ -31,7 +31,7 @@ class BatchReport:
     failed table has an `error`, its hint and exit code. It also has the intervals that the run did
     not deliver, with the zone in which people read them. `is_absent`: no file came for its
     interval. A skipped table has the failed tables that it depends on. `engine`: `process`, or
-    `spark` with the reason if a small batch was left to it.
+    `spark` with the reason, unless the settings leave all batches to it.
     """
 
     table: str

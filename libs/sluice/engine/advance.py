@@ -141,10 +141,9 @@ class _Step:
 
         is_of_spark = ready is not None and not isinstance(ready.changelog, pa.Table)
         limits = context.limits.for_weight(node.operator.weight)
-        is_small = not (why_not_here(limits, plan, touched) or is_of_spark)
-        (report, after), engine = self.spark.best(
-            work, large, limits, is_small=is_small, size=read.bytes
-        )
+        why = "Spark has computed its changes" if is_of_spark else ""
+        why = why or why_not_here(limits, plan, touched)
+        (report, after), engine = self.spark.best(work, large, limits, why=why)
         return replace(report, engine=engine), after
 
     def _commit(

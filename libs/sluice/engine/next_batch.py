@@ -34,7 +34,7 @@ from sluice.engine.plan import Node, rebuild_size
 from sluice.engine.windows import Horizon
 from sluice.language.interval import Span
 from sluice.limits import Limits
-from sluice.spark.session import engine_of, left_to_spark
+from sluice.spark.session import engine_of, left_to_spark, too_large
 
 
 class Bound(StrEnum):
@@ -134,8 +134,7 @@ def why_not_here(limits: Limits, plan: BatchPlan, touched: TouchedGroups | None)
     """Return why a batch is too large for this process, in words; '' if it is small enough."""
     if touched and touched.are_many(limits):
         return f"more than {limits.reread_rows:,} rows of touched groups are read at once"
-    is_small = plan.size.bytes <= limits.computed_here_bytes
-    return "" if is_small else f"{plan.size.bytes / 1e6:,.1f} MB are read at once"
+    return too_large(plan.size.bytes, limits.computed_here_bytes)
 
 
 def touched_if_in_doubt(context: Context, node: Node, plan: BatchPlan) -> TouchedGroups | None:
@@ -216,9 +215,9 @@ def _is_few(rows: int | None, limits: Limits) -> bool:
     return rows is not None and rows <= limits.reread_rows
 
 
-def engine_of_batch(context: Context, node: Node, plan: BatchPlan, *, is_small: bool) -> str:
+def engine_of_batch(context: Context, node: Node, plan: BatchPlan, why: str) -> str:
     """Return the engine of a node's planned batch, in the words of its report."""
-    return engine_of(context.settings, partial(_compile, context, node, plan), is_small=is_small)
+    return engine_of(context.settings, partial(_compile, context, node, plan), why)
 
 
 def engine_of_rebuild(context: Context, node: Node, plan: BatchPlan, *, is_known: bool) -> str:
@@ -229,8 +228,8 @@ def engine_of_rebuild(context: Context, node: Node, plan: BatchPlan, *, is_known
             _compile(context, node, replace(plan, before=None), session)
 
     limits = context.limits.for_weight(node.operator.weight)
-    is_small = rebuild_size(plan).bytes <= limits.computed_here_bytes
-    return engine_of(context.settings, work, is_small=is_small)
+    why = too_large(rebuild_size(plan).bytes, limits.computed_here_bytes)
+    return engine_of(context.settings, work, why)
 
 
 def _compile(context: Context, node: Node, plan: BatchPlan, session: SparkSession) -> None:

@@ -161,14 +161,13 @@ def _step(context: Context, node: Node, plan: BatchPlan) -> NextBatch:
         return NextBatch(plan.node.id, "nothing", reason, joins=joins)
     touched = touched_groups(context, node, plan)
     large = why_not_here(context.limits.for_weight(node.operator.weight), plan, touched)
-    engine = engine_of_batch(context, node, plan, is_small=not large)
+    engine = engine_of_batch(context, node, plan, large)
     size, read = plan.size, [touched.text] if touched else []
     size += touched.size if touched else FeedSize()
-    by_spark = reason_for_spark(context.settings, engine, plan.size.bytes, large)
     return NextBatch(
         plan.node.id,
         plan.strategy,
-        "; ".join([plan.reason, *read, *remarks, *by_spark]),
+        "; ".join([plan.reason, *read, *remarks, *reason_for_spark(engine)]),
         engine=engine,
         joins=joins,
         pending=plan.ranges or {i: (0, p.version) for i, p in plan.pins.items()},

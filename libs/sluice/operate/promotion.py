@@ -38,7 +38,7 @@ from sluice.operate.verify import leniently
 from sluice.read.changelog import Sample, row_of
 from sluice.read.keyed import KeyedTable
 from sluice.read.snapshot import Snapshot
-from sluice.spark.session import Spark
+from sluice.spark.session import Spark, too_large
 
 KINDS = ("insert", "update", "delete")
 
@@ -86,8 +86,7 @@ class Comparison:
             lambda session: self._found(session, old, new),
             lambda: spark.tune(small=False),
             self.limits,
-            is_small=size.bytes <= self.limits.computed_here_bytes,
-            size=size.bytes,
+            why=too_large(size.bytes, self.limits.computed_here_bytes),
         )
         return found
 

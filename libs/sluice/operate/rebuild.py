@@ -50,7 +50,7 @@ from sluice.language.names import DELIVERIES, internal
 from sluice.limits import Limits
 from sluice.operate.delivering import delivering
 from sluice.operate.preview import downstream
-from sluice.spark.session import Spark
+from sluice.spark.session import Spark, too_large
 
 
 def redefined_parts(project: Project, table: Table) -> dict[str, str]:
@@ -283,12 +283,9 @@ def _rebuild(
         with clock.phase("session"):
             return node.batch.session_for(spark, context, planned.size)
 
-    size = rebuild_size(whole).bytes
     limits = context.limits.for_weight(node.operator.weight)
-    is_small = size <= limits.computed_here_bytes
-    (report, ends_feed), engine = spark.best(
-        work, large, limits, is_small=is_small, size=0 if is_small else size
-    )
+    why = too_large(rebuild_size(whole).bytes, limits.computed_here_bytes)
+    (report, ends_feed), engine = spark.best(work, large, limits, why=why)
     return replace(report, engine=engine), ends_feed
 
 
@@ -384,8 +381,8 @@ def _has_same_types(spark: Spark, context: Context, node: Node) -> bool:
         return column_types(old) == column_types(batch.stored(batch.query()))
 
     limits = context.limits.for_weight(node.operator.weight)
-    is_small = rebuild_size(plan).bytes <= limits.computed_here_bytes
-    return spark.best(work, lambda: spark.session, limits, is_small=is_small)[0]
+    why = too_large(rebuild_size(plan).bytes, limits.computed_here_bytes)
+    return spark.best(work, lambda: spark.session, limits, why=why)[0]
 
 
 def _report(

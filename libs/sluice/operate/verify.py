@@ -49,7 +49,7 @@ from sluice.engine.retries import naming_data_faults
 from sluice.errors import UsageError
 from sluice.language.names import INTERVAL, INTERVALS, Row
 from sluice.operate.maintain import kept_in
-from sluice.spark.session import Spark
+from sluice.spark.session import Spark, too_large
 
 
 def faults(project: Project, table: Table) -> dict[str, tuple[str, ...]]:
@@ -176,14 +176,12 @@ def _verify(spark: Spark, context: Context, node: Node) -> Verification:
     read = {context.lake.uri(name): pin.version for name, pin in pins.items()}
     size = sum((table_size(*one) for one in {**read, at.uri: at.version}.items()), FeedSize())
     limits = context.limits.for_weight(node.operator.weight)
-    is_small = size.bytes <= limits.computed_here_bytes
     with naming_data_faults(node.id, node.operator.totals):
         verdict, engine = spark.best(
             lambda session: _compare(session, context, node, at),
             lambda: node.batch.session_for(spark, context, size),
             limits,
-            is_small=is_small,
-            size=0 if is_small else size.bytes,
+            why=too_large(size.bytes, limits.computed_here_bytes),
             what=f"a recompute of {node.id}",
         )
     return replace(verdict, engine=engine)

@@ -64,7 +64,7 @@ from sluice.sources.origins import check_source, list_files, origin_of, path_of
 from sluice.sources.replacement import KEY, replace_interval
 from sluice.sources.table import TableFeed
 from sluice.sources.topic import TopicFeed
-from sluice.spark.session import Spark, reason_for_spark
+from sluice.spark.session import Spark, reason_for_spark, too_large
 from sluice.terminal.output import pluralize
 
 
@@ -172,10 +172,9 @@ def _with_engine(
     sizes = {interval: sum(file.size for file in files) for interval, files in landing.items()}
     largest = max(sizes, key=sizes.__getitem__)
     engine = engine_of_delivery(project, table, largest)
-    said = reason_for_spark(project.spark, engine, sizes[largest])
     return replace(
         step,
-        reason="; ".join([step.reason, *said]),
+        reason="; ".join([step.reason, *reason_for_spark(engine)]),
         engine=engine,
         bytes=sum(sizes.values()),
         files=sum(map(len, landing.values())),
@@ -300,14 +299,8 @@ def _by_size(
 ) -> tuple[T, str]:
     """Do work on the rows of these tables in this process if they are small, otherwise in Spark."""
     size = sum(table_size(at.uri, at.version).bytes for at in heads if at)
-    is_small = size <= project.limits.delivered_bytes
-    return spark.best(
-        work,
-        lambda: spark.tune(small=False),
-        project.limits,
-        is_small=is_small,
-        size=0 if is_small else size,
-    )
+    why = too_large(size, project.limits.delivered_bytes)
+    return spark.best(work, lambda: spark.tune(small=False), project.limits, why=why)
 
 
 def _list_delivered(

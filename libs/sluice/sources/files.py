@@ -53,7 +53,7 @@ from sluice.sources.replacement import (
     replace_interval,
     report_unchanged,
 )
-from sluice.spark.session import Spark
+from sluice.spark.session import Spark, too_large
 
 MICROS = pa.timestamp("us", "UTC")
 _NOTED = pa.schema({"path": pa.string(), ARRIVED: MICROS})
@@ -229,15 +229,8 @@ def _read_notes(
     spark: Spark, project: Project, size: FeedSize, work: Callable[[SparkSession], list[_Arrival]]
 ) -> list[_Arrival]:
     """Read notes of arrivals: in this process, unless there are very many."""
-    is_small = size.bytes <= project.limits.delivered_bytes
-    found, _ = spark.best(
-        work,
-        lambda: spark.tune(small=True),
-        project.limits,
-        is_small=is_small,
-        size=0 if is_small else size.bytes,
-    )
-    return found
+    why = too_large(size.bytes, project.limits.delivered_bytes)
+    return spark.best(work, lambda: spark.tune(small=True), project.limits, why=why)[0]
 
 
 def _warn_of_skipped(stream: FileStream, files: Iterable[LandedFile]) -> Iterator[str]:

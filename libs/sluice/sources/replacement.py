@@ -51,7 +51,7 @@ from sluice.interpreter import is_here, rehearse
 from sluice.language.interval import Interval
 from sluice.language.names import FORGOTTEN, ID, INTERVAL, INTERVALS
 from sluice.sources.delivery import Delivery, ReadDelivery, read_delivery, stored_rows
-from sluice.spark.session import Spark, engine_of
+from sluice.spark.session import Spark, engine_of, too_large
 
 MENDING = "fix the delivery"
 MOUNTING = "check the landing folder, and deliver the files again"
@@ -125,26 +125,21 @@ class Replacement:
             with self.clock.phase("session"):
                 return spark.tune(small=delivery.bytes <= limits.few_tasks_bytes)
 
-        size = delivery.bytes if self._is_at_hand else 0
-        report, engine = spark.best(
-            self._read_and_commit, large, limits, is_small=self._is_small, size=size
-        )
+        report, engine = spark.best(self._read_and_commit, large, limits, why=self._why_not_here)
         return replace(report, engine=engine)
 
     @property
     def engine(self) -> str:
         """The engine that `commit` would report, unless a value of the files needs Spark."""
-        return engine_of(self.context.settings, self._rehearse_whole, is_small=self._is_small)
+        return engine_of(self.context.settings, self._rehearse_whole, self._why_not_here)
 
     @property
-    def _is_at_hand(self) -> bool:
-        """True if the rows can be had without Spark."""
+    def _why_not_here(self) -> str:
+        """Return why Spark delivers the rows; '' if this process may."""
         spec = self.delivery.spec
-        return spec.is_followed or (self.arrived is None and is_of_files(spec))
-
-    @property
-    def _is_small(self) -> bool:
-        return self._is_at_hand and self.delivery.bytes <= self.context.limits.delivered_bytes
+        if not (spec.is_followed or (self.arrived is None and is_of_files(spec))):
+            return f"the format {spec.format}"
+        return too_large(self.delivery.bytes, self.context.limits.delivered_bytes)
 
     def _rehearse_whole(self, session: SparkSession) -> None:
         """Compute what `commit` computes, of files without rows. Raises UnsupportedLocally."""

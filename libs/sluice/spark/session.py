@@ -179,6 +179,7 @@ def _print(finished: int, known: int, running: int, more: str = "") -> None:
 
 
 T = TypeVar("T")
+BY_SETTINGS = "the project's `spark` settings leave small batches to it"
 PROCESS, SPARK = "process", "spark"  # engines of a batch
 LOGGING = Path(__file__).with_name("log4j2.properties")
 RUNTIME_CONF: Mapping[str, str] = {
@@ -321,19 +322,20 @@ class Spark:
         otherwise: Callable[[], "SparkSession"],
         limits: Limits,
         *,
-        is_small: bool,
-        size: int = 0,
+        why: str = "",
         what: str = "",
     ) -> tuple[T, str]:
         """Return what `work` does with a session, and the engine: PROCESS if there is little to do.
 
-        Work that only Spark can do is left to it: `work` begins again, with the session that
-        `otherwise` returns. So it must commit nothing before it has computed everything. The engine
-        is then SPARK with the reason. Without Spark, DividedByZero is raised. `size`: bytes to
-        read, if only they make it too large. `what`: the work in an error's words; else a batch.
+        `why`: the reason why Spark does the work, if it is known already. Work that only Spark can
+        do is left to it: `work` begins again, with the session that `otherwise` returns. So it must
+        commit nothing before it has computed everything. The engine is SPARK with the reason,
+        unless the settings are the reason. Without Spark, DividedByZero is raised. `what`: the work
+        in an error's words; else a batch.
         """
-        engine, guard = SPARK, ""
-        if is_small and self.settings.computes_here:
+        engine, guard, is_begun = _by_spark(self.settings, why), "", False
+        if not why and self.settings.computes_here:
+            is_begun = True
             from sluice.interpreter import BadValue, DividedByZero
             from sluice.interpreter.local_session import interpreting
 
@@ -346,7 +348,10 @@ class Spark:
                 engine = f"{SPARK}: {reason}"
                 guard = GUARD if isinstance(reason, BadValue) else ""
         if not remote_of(self.settings):
-            require("spark", _why(engine, size, what, is_small=is_small), guard)
+            cause = why or engine.partition(": ")[2]
+            begun = "this small batch" if is_begun else "this batch"
+            said = f" ({cause})" if cause else ", by `spark.small_batches`,"
+            require("spark", f"{what or begun}{said}", guard)
         return work(otherwise()), engine
 
     def stop(self) -> None:
@@ -377,15 +382,14 @@ def left_to_spark() -> tuple[type[Exception], ...]:
     return UnsupportedLocally, PySparkException, DecodeError
 
 
-def _why(engine: str, size: int, what: str, *, is_small: bool) -> str:
-    """Return the reason why work is left to Spark, worded as the subject of a sentence."""
-    if reason := engine.partition(": ")[2]:
-        return f"{what or 'this small batch'} ({reason})"
-    if is_small:
-        return f"{what or 'this batch'}, by `spark.small_batches`,"
-    if size:
-        return f"{what and what + ', '}reading {size / 1e6:,.1f} MB at once{what and ','}"
-    return what or "this batch"
+def too_large(size: int, most: int) -> str:
+    """Return why Spark does work that reads more bytes than `most`; '' if it reads no more."""
+    return f"{size / 1e6:,.1f} MB are read at once" if size > most else ""
+
+
+def _by_spark(settings: SparkSettings, why: str) -> str:
+    """Return SPARK with the reason; alone if the settings leave all work to it."""
+    return f"{SPARK}: {why}" if why and settings.computes_here else SPARK
 
 
 def with_spark(settings: SparkSettings, work: Callable[["Spark"], T]) -> T:
@@ -472,14 +476,14 @@ def local_conf(settings: SparkSettings, *, is_short: bool = False) -> dict[str, 
 
 
 def engine_of(
-    settings: SparkSettings, work: Callable[["SparkSession"], object], *, is_small: bool
+    settings: SparkSettings, work: Callable[["SparkSession"], object], why: str = ""
 ) -> str:
     """Return the engine of `work` as a report names it; tables have no rows meanwhile.
 
-    `work` compiles what would be computed.
+    `work` compiles what would be computed. `why`: as of `Spark.best`.
     """
-    if not (is_small and settings.computes_here):
-        return SPARK
+    if why or not settings.computes_here:
+        return _by_spark(settings, why)
     from sluice.interpreter.local_session import Session, interpreting
 
     try:
@@ -490,16 +494,8 @@ def engine_of(
     return PROCESS
 
 
-def reason_for_spark(
-    settings: SparkSettings, engine: str, size: int, large: str = ""
-) -> Iterator[str]:
-    """Yield the reason, in words, why work that reads so many bytes is left to Spark, if it is.
-
-    `large`: why it is too large for this process, if not because of these bytes.
-    """
+def reason_for_spark(engine: str) -> Iterator[str]:
+    """Yield the reason, in words, why work is left to Spark, if it is."""
     name, _, reason = engine.partition(": ")
-    if name != SPARK:
-        return
-    if not settings.computes_here:
-        reason = "the project's `spark` settings leave small batches to it"
-    yield f"by Spark: {reason or large or f'{size / 1e6:,.1f} MB are read at once'}"
+    if name == SPARK:
+        yield f"by Spark: {reason or BY_SETTINGS}"
