@@ -1,4 +1,6 @@
-"""CPU time of pieces of work that share one process, and of the JVM that it has started.
+"""Cost of a batch: its seconds by phase, and its share of the CPU time.
+
+CPU time is of pieces of work that share one process, and of the JVM that it has started.
 
 What was used since the last look is shared equally by those at work. So the times add up to the
 process's own, however many threads each of them uses. In the process of a command, work also bears
@@ -7,10 +9,16 @@ what was used before it while nothing was at work. Executors elsewhere are not c
 
 import os
 import time
+import weakref
 from collections import Counter, deque
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 class Meter:
@@ -88,3 +96,66 @@ def _of_process(pid: int) -> float:
 
 METER = Meter()
 os.register_at_fork(after_in_child=METER.after_fork)
+
+
+class Clock:
+    """Seconds by phase, and the cost of the work since the clock was created."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._began = datetime.now(UTC)
+        self._since = time.monotonic()
+        weakref.finalize(self, METER.forget, id(self))
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Time the work inside."""
+        began = time.monotonic()
+        METER.begin(id(self))
+        try:
+            yield
+        finally:
+            METER.end(id(self))
+            taken = self.seconds.get(name, 0.0) + time.monotonic() - began
+            self.seconds[name] = round(taken, 3)
+
+    @contextmanager
+    def timed(self, name: str, context: AbstractContextManager[T]) -> Iterator[T]:
+        """Enter `context`, and add the time that entering takes."""
+        with ExitStack() as held:
+            with self.phase(name):
+                entered = held.enter_context(context)
+            yield entered
+
+    def spent(self, attempt: str, read: int, whole: int | None = None) -> "Spent":
+        """Return the cost of an attempt up to its commit, for its position.
+
+        `read`: bytes of new data; `whole`: bytes of the inputs, which a rebuild would read.
+        """
+        return Spent(self, attempt, read, whole)
+
+    def to_now(self) -> dict[str, Any]:
+        """Return the start of the work, and its seconds and CPU until now."""
+        return {
+            "began": self._began.isoformat(),
+            "seconds": round(time.monotonic() - self._since, 3),
+            "cpu": round(METER.note_seconds(id(self)), 3),
+        }
+
+
+class Spent(Mapping[str, Any]):
+    """Cost of a batch for its commit: computed only when the commit is made."""
+
+    def __init__(self, clock: Clock, attempt: str, read: int, whole: int | None) -> None:
+        self._clock = clock
+        self._known: dict[str, Any] = {"attempt": attempt, "read": read}
+        self._known |= {} if whole is None else {"whole": whole}
+
+    def __getitem__(self, name: str) -> Any:
+        return {**self._clock.to_now(), **self._known}[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter((*self._clock.to_now(), *self._known))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)

@@ -34,7 +34,7 @@ def test_values_no_expression_takes_have_a_hint(monkeypatch: pytest.MonkeyPatch)
         return session.createDataFrame([("x",)], "n STRING").selectExpr("cast(n AS INT)").collect()
 
     with pytest.raises(MissingDependency) as refused:
-        Spark(SparkSettings()).best(counted, pytest.fail, Limits())
+        Spark(SparkSettings()).best(counted, 0, Limits())
     assert "this small batch (the string 'x' as an integer) needs Spark" in refused.value.message
     assert refused.value.hint == (
         "guard the expression (try_cast, try_divide, nullif); to see its place, "
@@ -59,7 +59,7 @@ def test_large_batches_without_spark_name_their_size(monkeypatch: pytest.MonkeyP
         MissingDependency, match=r"^this batch \(3\.4 MB are read at once\) needs Spark"
     ):
         Spark(SparkSettings()).best(
-            pytest.fail, pytest.fail, Limits(), why=too_large(3_400_000, 3_000_000)
+            pytest.fail, 3_400_000, Limits(), why=too_large(3_400_000, 3_000_000)
         )
 
 

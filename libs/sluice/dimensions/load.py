@@ -47,7 +47,7 @@ from sluice.dimensions.rows import (
     without_deletes,
 )
 from sluice.dimensions.source import WHOLE, LandedDimension, PendingFiles, choose_files, find
-from sluice.engine import BatchReport, Clock
+from sluice.engine import BatchReport
 from sluice.engine.advance import Run
 from sluice.engine.batch_plan import Context
 from sluice.engine.committing import Swapped, Target, swap, write
@@ -64,6 +64,7 @@ from sluice.gate.results import Verdict
 from sluice.interpreter import is_here, rehearse
 from sluice.language.names import FORGOTTEN, QUARANTINE, internal
 from sluice.limits import Limits
+from sluice.meter import Clock
 from sluice.spark.session import Spark, engine_of, reason_for_spark, too_large
 
 DATABASE = "postgresql://user:password@host:port/database"
@@ -175,14 +176,10 @@ def load_as(
     def work(session: SparkSession) -> BatchReport:
         return _judge_and_put(session, context, landed, wanted, run, before, put, clock)
 
-    def large() -> SparkSession:
-        with clock.phase("session"):
-            return spark.tune(small=wanted.bytes <= context.limits.few_tasks_bytes)
-
     why = _why_not_here(context, landed, wanted, before)
     try:
         with naming_faults(landed.table.id):
-            report, engine = spark.best(work, large, context.limits, why=why)
+            report, engine = spark.best(work, wanted.bytes, context.limits, clock=clock, why=why)
     except DamagedFile:
         look(landed.spec, with_faults(landed.spec, landed.files))  # it names the file and why
         raise

@@ -3,20 +3,13 @@
 The report of a batch is plain data: printed by jobs, shown by commands, passed to Airflow.
 """
 
-import time
-import weakref
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
-
-from sluice.meter import METER
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 if TYPE_CHECKING:
     from sluice.delta.writing.own_commits import Committed
-
-T = TypeVar("T")
+    from sluice.meter import Clock
 
 BatchOutcome = Literal["committed", "position", "unchanged", "waiting", "failed", "skipped"]
 IntervalBounds = tuple[str, str]  # of an interval, as ISO 8601
@@ -85,69 +78,3 @@ class BatchReport:
     def rows_out(self) -> int:
         """Rows in the table's changelog of this batch."""
         return self.inserted + self.updated + self.deleted
-
-
-class Clock:
-    """Seconds by phase, and the cost of the work since the clock was created."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-        self._began = datetime.now(UTC)
-        self._since = time.monotonic()
-        weakref.finalize(self, METER.forget, id(self))
-
-    @contextmanager
-    def phase(self, name: str) -> Iterator[None]:
-        """Time the work inside."""
-        began = time.monotonic()
-        METER.begin(id(self))
-        try:
-            yield
-        finally:
-            METER.end(id(self))
-            self.add(name, time.monotonic() - began)
-
-    @contextmanager
-    def timed(self, name: str, context: AbstractContextManager[T]) -> Iterator[T]:
-        """Enter `context`, and add the time that entering takes."""
-        with ExitStack() as held:
-            with self.phase(name):
-                entered = held.enter_context(context)
-            yield entered
-
-    def spent(self, attempt: str, read: int, whole: int | None = None) -> "Spent":
-        """Return the cost of an attempt up to its commit, for its position.
-
-        `read`: bytes of new data; `whole`: bytes of the inputs, which a rebuild would read.
-        """
-        return Spent(self, attempt, read, whole)
-
-    def to_now(self) -> dict[str, Any]:
-        """Return the start of the work, and its seconds and CPU until now."""
-        return {
-            "began": self._began.isoformat(),
-            "seconds": round(time.monotonic() - self._since, 3),
-            "cpu": round(METER.note_seconds(id(self)), 3),
-        }
-
-    def add(self, name: str, seconds: float) -> None:
-        """Add time to a phase."""
-        self.seconds[name] = round(self.seconds.get(name, 0.0) + seconds, 3)
-
-
-class Spent(Mapping[str, Any]):
-    """Cost of a batch for its commit: computed only when the commit is made."""
-
-    def __init__(self, clock: Clock, attempt: str, read: int, whole: int | None) -> None:
-        self._clock = clock
-        self._known: dict[str, Any] = {"attempt": attempt, "read": read}
-        self._known |= {} if whole is None else {"whole": whole}
-
-    def __getitem__(self, name: str) -> Any:
-        return {**self._clock.to_now(), **self._known}[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter((*self._clock.to_now(), *self._known))
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)

@@ -19,7 +19,7 @@ from sluice.declare.table import Table
 from sluice.delta.log.position import REBUILD, Position
 from sluice.delta.places.failpoint import passing
 from sluice.delta.writing.own_commits import Committed
-from sluice.engine import BatchReport, Clock
+from sluice.engine import BatchReport
 from sluice.engine.batch import Batch, horizon_of
 from sluice.engine.batch_plan import (
     BatchPlan,
@@ -38,6 +38,7 @@ from sluice.engine.retries import naming_data_faults
 from sluice.engine.windows import Horizon
 from sluice.errors import LostRace
 from sluice.interpreter import UnsupportedLocally
+from sluice.meter import Clock
 from sluice.spark.session import Spark
 
 StepResult = tuple[BatchReport, Carried | None]
@@ -135,15 +136,11 @@ class _Step:
         def work(session: SparkSession) -> StepResult:
             return self._commit(session, plan, ready, clock)
 
-        def large() -> SparkSession:
-            with clock.phase("session"):
-                return node.batch.session_for(self.spark, context, read)
-
         is_of_spark = ready is not None and not isinstance(ready.changelog, pa.Table)
         limits = context.limits.for_weight(node.operator.weight)
         why = "Spark has computed its changes" if is_of_spark else ""
         why = why or why_not_here(limits, plan, touched)
-        (report, after), engine = self.spark.best(work, large, limits, why=why)
+        (report, after), engine = self.spark.best(work, read.bytes, limits, clock=clock, why=why)
         return replace(report, engine=engine), after
 
     def _commit(

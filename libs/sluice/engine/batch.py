@@ -18,7 +18,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from sluice.changes import arrivals, as_inserts, departures, diff, insertions, net, weigh
-from sluice.delta.log.files import FeedSize, not_before, table_size
+from sluice.delta.log.files import not_before, table_size
 from sluice.delta.log.position import Pin
 from sluice.delta.places.lake_layout import LakeLayout
 from sluice.delta.reading import spark_reads as delta
@@ -38,7 +38,6 @@ from sluice.engine.rows import GroupColumns, Picked, bounds_of, pick
 from sluice.engine.windows import Horizon, late_of_change, latest_time
 from sluice.language.interval import EPOCH
 from sluice.language.names import OF_FEED
-from sluice.spark.session import Spark
 
 
 def snapshot_at(
@@ -149,11 +148,6 @@ class Batch(Generic[Op_co]):
     number: int
     horizon: Horizon | None = None
     held: ExitStack = field(default_factory=ExitStack)
-
-    @classmethod
-    def session_for(cls, spark: Spark, context: Context, read: FeedSize) -> SparkSession:
-        """Return the session, configured for the size of the input."""
-        return spark.tune(small=read.bytes <= context.limits.few_tasks_bytes)
 
     @classmethod
     def way(cls, plan: BatchPlan, lake: LakeLayout) -> Way:

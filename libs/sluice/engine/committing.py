@@ -38,12 +38,12 @@ from sluice.delta.writing.commit import overwrite_arrow
 from sluice.delta.writing.filing import Slice, add_columns
 from sluice.delta.writing.merge import SparkCommit, changelog_counts
 from sluice.delta.writing.own_commits import Committed, count_changes
-from sluice.engine import Clock
 from sluice.engine.batch_plan import BatchResult, ChangelogRows, Context, as_rows, settle
 from sluice.engine.operator import Maintained, is_unique
 from sluice.interpreter import UnsupportedLocally, drop_rows, is_here
 from sluice.language.names import ID, INTERVAL
 from sluice.limits import Limits
+from sluice.meter import Clock
 from sluice.spark.session import Spark
 
 SAMPLED_ROWS = 10_000  # small at any width; as many show the width of more

@@ -226,7 +226,7 @@ def _declared_schema(spark: Spark, project: Project, table: Table) -> pa.Schema:
     def schema(session: Any) -> pa.Schema:
         return pa.schema(session.createDataFrame([], ddl).toArrow().schema)
 
-    return spark.best(schema, lambda: spark.tune(small=True), project.limits)[0]
+    return spark.best(schema, 0, project.limits)[0]
 
 
 def _take_steps(spark: Spark, project: Project, erasure: _Erasure, notes: list[Forgotten]) -> None:
@@ -343,7 +343,7 @@ def _take_notes(spark: Spark, project: Project, erasure: _Erasure) -> list[Forgo
             found.append(next(same, None) or Forgotten.of(session, sought.subjects))
         return found
 
-    found, _ = spark.best(notes, lambda: spark.tune(small=True), project.limits)
+    found, _ = spark.best(notes, 0, project.limits)
     for note in found:
         if note not in before:
             keep(place, note)

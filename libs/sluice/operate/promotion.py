@@ -84,7 +84,7 @@ class Comparison:
         size = table_size(old.uri, old.version) + table_size(new.uri, new.version)
         found, _ = spark.best(
             lambda session: self._found(session, old, new),
-            lambda: spark.tune(small=False),
+            size.bytes,
             self.limits,
             why=too_large(size.bytes, self.limits.computed_here_bytes),
         )

@@ -30,7 +30,7 @@ from sluice.delta.log.position import REBUILD, Head, Pin, head_as_found
 from sluice.delta.places.lake_layout import LakeLayout, layout
 from sluice.delta.reading.local import column_types
 from sluice.delta.reading.spark_reads import snapshot
-from sluice.engine import BatchReport, Clock
+from sluice.engine import BatchReport
 from sluice.engine.advance import Run, advance, advance_nodes, next_position
 from sluice.engine.batch import Extension, horizon_of
 from sluice.engine.batch_plan import BatchPlan, Context
@@ -48,6 +48,7 @@ from sluice.engine.retries import naming_data_faults
 from sluice.errors import ForeignCommit, HistoryLost, SluiceError, UsageError
 from sluice.language.names import DELIVERIES, internal
 from sluice.limits import Limits
+from sluice.meter import Clock
 from sluice.operate.delivering import delivering
 from sluice.operate.preview import downstream
 from sluice.spark.session import Spark, too_large
@@ -279,13 +280,9 @@ def _rebuild(
     def work(session: SparkSession) -> Rebuilt:
         return _swap(session, context, node, whole, extension or found, run, clock)
 
-    def large() -> SparkSession:
-        with clock.phase("session"):
-            return node.batch.session_for(spark, context, planned.size)
-
     limits = context.limits.for_weight(node.operator.weight)
-    why = too_large(rebuild_size(whole).bytes, limits.computed_here_bytes)
-    (report, ends_feed), engine = spark.best(work, large, limits, why=why)
+    why, size = too_large(rebuild_size(whole).bytes, limits.computed_here_bytes), planned.size.bytes
+    (report, ends_feed), engine = spark.best(work, size, limits, clock=clock, why=why)
     return replace(report, engine=engine), ends_feed
 
 
@@ -381,8 +378,9 @@ def _has_same_types(spark: Spark, context: Context, node: Node) -> bool:
         return column_types(old) == column_types(batch.stored(batch.query()))
 
     limits = context.limits.for_weight(node.operator.weight)
-    why = too_large(rebuild_size(plan).bytes, limits.computed_here_bytes)
-    return spark.best(work, lambda: spark.session, limits, why=why)[0]
+    size = rebuild_size(plan).bytes
+    why = too_large(size, limits.computed_here_bytes)
+    return spark.best(work, size, limits, why=why)[0]
 
 
 def _report(

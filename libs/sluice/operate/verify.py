@@ -179,7 +179,7 @@ def _verify(spark: Spark, context: Context, node: Node) -> Verification:
     with naming_data_faults(node.id, node.operator.totals):
         verdict, engine = spark.best(
             lambda session: _compare(session, context, node, at),
-            lambda: node.batch.session_for(spark, context, size),
+            size.bytes,
             limits,
             why=too_large(size.bytes, limits.computed_here_bytes),
             what=f"a recompute of {node.id}",

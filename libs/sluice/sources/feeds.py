@@ -36,7 +36,7 @@ from sluice.delta.reading import landing
 from sluice.delta.reading.spark_reads import snapshot
 from sluice.delta.writing.commit import commit_position
 from sluice.delta.writing.filing import columns_at
-from sluice.engine import BatchReport, Clock
+from sluice.engine import BatchReport
 from sluice.engine.advance import Run, advance
 from sluice.engine.batch_plan import Context
 from sluice.engine.committing import Swapped, Target, swap
@@ -55,6 +55,7 @@ from sluice.language.names import (
     REBUILT,
     internal,
 )
+from sluice.meter import Clock
 from sluice.read.pending import Unread
 from sluice.read.status import missing
 from sluice.sources import Source
@@ -300,7 +301,7 @@ def _by_size(
     """Do work on the rows of these tables in this process if they are small, otherwise in Spark."""
     size = sum(table_size(at.uri, at.version).bytes for at in heads if at)
     why = too_large(size, project.limits.delivered_bytes)
-    return spark.best(work, lambda: spark.tune(small=False), project.limits, why=why)
+    return spark.best(work, size, project.limits, why=why)
 
 
 def _list_delivered(

@@ -230,7 +230,7 @@ def _read_notes(
 ) -> list[_Arrival]:
     """Read notes of arrivals: in this process, unless there are very many."""
     why = too_large(size.bytes, project.limits.delivered_bytes)
-    return spark.best(work, lambda: spark.tune(small=True), project.limits, why=why)[0]
+    return spark.best(work, size.bytes, project.limits, why=why)[0]
 
 
 def _warn_of_skipped(stream: FileStream, files: Iterable[LandedFile]) -> Iterator[str]:

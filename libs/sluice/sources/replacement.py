@@ -35,7 +35,7 @@ from sluice.delta.reading.local import few_rows
 from sluice.delta.reading.spark_reads import snapshot
 from sluice.delta.writing.filing import add_columns
 from sluice.delta.writing.own_commits import Committed
-from sluice.engine import BatchReport, Clock
+from sluice.engine import BatchReport
 from sluice.engine.advance import Run
 from sluice.engine.batch_plan import Context
 from sluice.engine.committing import Target, write
@@ -50,6 +50,7 @@ from sluice.gate.results import Verdict
 from sluice.interpreter import is_here, rehearse
 from sluice.language.interval import Interval
 from sluice.language.names import FORGOTTEN, ID, INTERVAL, INTERVALS
+from sluice.meter import Clock
 from sluice.sources.delivery import Delivery, ReadDelivery, read_delivery, stored_rows
 from sluice.spark.session import Spark, engine_of, too_large
 
@@ -119,13 +120,13 @@ class Replacement:
 
     def commit(self, spark: Spark) -> BatchReport:
         """Replace the rows on the engine that suits their size. Raises LostRace."""
-        delivery, limits = self.delivery, self.context.limits
-
-        def large() -> SparkSession:
-            with self.clock.phase("session"):
-                return spark.tune(small=delivery.bytes <= limits.few_tasks_bytes)
-
-        report, engine = spark.best(self._read_and_commit, large, limits, why=self._why_not_here)
+        report, engine = spark.best(
+            self._read_and_commit,
+            self.delivery.bytes,
+            self.context.limits,
+            clock=self.clock,
+            why=self._why_not_here,
+        )
         return replace(report, engine=engine)
 
     @property

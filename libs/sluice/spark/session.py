@@ -46,7 +46,7 @@ from sluice.delta.reading.local import without_rows
 from sluice.errors import MissingDependency
 from sluice.extras import require
 from sluice.limits import Limits
-from sluice.meter import METER
+from sluice.meter import METER, Clock
 from sluice.spark.jars import classpath
 from sluice.spark.java import Archive, environment, java_home
 from sluice.spark.starting import check_age, check_server, hush, lasting, start_or_explain
@@ -319,19 +319,20 @@ class Spark:
     def best(
         self,
         work: Callable[["SparkSession"], T],
-        otherwise: Callable[[], "SparkSession"],
+        size: int,
         limits: Limits,
         *,
+        clock: Clock | None = None,
         why: str = "",
         what: str = "",
     ) -> tuple[T, str]:
         """Return what `work` does with a session, and the engine: PROCESS if there is little to do.
 
         `why`: the reason why Spark does the work, if it is known already. Work that only Spark can
-        do is left to it: `work` begins again, with the session that `otherwise` returns. So it must
-        commit nothing before it has computed everything. The engine is SPARK with the reason,
-        unless the settings are the reason. Without Spark, DividedByZero is raised. `what`: the work
-        in an error's words; else a batch.
+        do is left to it: `work` begins again, with Spark's session set up for `size` bytes to read.
+        So it must commit nothing before it has computed everything. The engine is SPARK with the
+        reason, unless the settings are the reason. Without Spark, DividedByZero is raised. `clock`
+        times the start of Spark. `what`: the work in an error's words; else a batch.
         """
         engine, guard, is_begun = _by_spark(self.settings, why), "", False
         if not why and self.settings.computes_here:
@@ -352,7 +353,9 @@ class Spark:
             begun = "this small batch" if is_begun else "this batch"
             said = f" ({cause})" if cause else ", by `spark.small_batches`,"
             require("spark", f"{what or begun}{said}", guard)
-        return work(otherwise()), engine
+        with (clock or Clock()).phase("session"):
+            tuned = self.tune(small=size <= limits.few_tasks_bytes)
+        return work(tuned), engine
 
     def stop(self) -> None:
         """End the application, if it was started.
