@@ -40,7 +40,7 @@ from sluice.delta.log.files import table_size
 from sluice.delta.reading.spark_reads import PROPERTIES
 from sluice.delta.writing.commit import commit_arrow
 from sluice.delta.writing.own_commits import writer_properties
-from sluice.engine.committing import refile
+from sluice.engine.upkeep import refile
 from sluice.limits import Limits
 from sluice.operate.maintain import kept_in
 from sluice.read.lake import Lake

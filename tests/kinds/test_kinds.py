@@ -12,8 +12,9 @@ from sluice.cli.main import main
 from sluice.declare.column_lineage import Columns
 from sluice.declare.registry import BUILT_IN, Kind, commands_of_kinds, kind, kinds
 from sluice.declare.table_spec import TableSpec
-from sluice.engine.operator import Absence, Lineage, Unstored
+from sluice.engine.operator import Unstored
 from sluice.engine.plan import Maker
+from sluice.engine.tracing import Absence, Lineage
 from sluice.operate.delivering import Delivering, Resuming
 from sluice.operate.explain import Planned
 from sluice.read.changelog import Mapped

@@ -17,7 +17,7 @@ from tests.support.stores import Store, using
 
 import landing
 from sluice.declare.project import Project, load
-from sluice.engine.committing import Kept
+from sluice.engine.upkeep import Kept
 from sluice.interpreter.local_session import interpreting
 from sluice.language.interval import Interval
 from sluice.limits import Limits

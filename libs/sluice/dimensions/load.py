@@ -51,9 +51,10 @@ from sluice.engine import BatchReport
 from sluice.engine.advance import Run
 from sluice.engine.batch_plan import Context
 from sluice.engine.committing import Swapped, Target, swap, write
-from sluice.engine.judging import JudgedBatch, Passed, gated, read_notes, withheld
+from sluice.engine.forgotten import read_forgotten, withheld
+from sluice.engine.judging import JudgedBatch, Passed, gated
 from sluice.engine.next_batch import NextBatch, with_marking
-from sluice.engine.operator import COLUMNS, CURRENT, names, within
+from sluice.engine.operator import names, within
 from sluice.engine.retries import naming_faults, with_retries
 from sluice.engine.rows import bounds_of
 from sluice.errors import DamagedFile, HistoryLost, QualityStop, UsageError
@@ -62,7 +63,7 @@ from sluice.files.reading import OP, POSITION, Reading, is_of_files, look, opera
 from sluice.gate.gate import Gate
 from sluice.gate.results import Verdict
 from sluice.interpreter import is_here, rehearse
-from sluice.language.names import FORGOTTEN, QUARANTINE, internal
+from sluice.language.names import COLUMNS, CURRENT, FORGOTTEN, QUARANTINE, internal
 from sluice.limits import Limits
 from sluice.meter import Clock
 from sluice.spark.session import Spark, engine_of, reason_for_spark, too_large
@@ -285,7 +286,7 @@ def _read(
     rows = read_files(session, spec.model_copy(update=here), pending.files, context.limits)
     reading = Reading(rows.rows, (*pending.warnings, *rows.warnings))
     reading = judge_rows(reading, spec, Gate(landed.table.id, spec.expect).fits)
-    notes = read_notes(context.lake.uri(landed.table.id, FORGOTTEN))
+    notes = read_forgotten(context.lake.uri(landed.table.id, FORGOTTEN))
     return replace(reading, rows=withheld(reading.rows, notes))
 
 

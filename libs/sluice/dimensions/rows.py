@@ -16,11 +16,11 @@ from sluice.changes import last_first
 from sluice.declare.declared import FILE, REASON
 from sluice.declare.table import Table
 from sluice.dimensions import Dimension
-from sluice.engine import operator
-from sluice.engine.operator import CURRENT, FROM, TO, names
+from sluice.engine.operator import names
 from sluice.files.reading import OP, POSITION, Reading, operations, place_rows, unknown_word
 from sluice.gate.row_rules import EVERY_ROW
 from sluice.language.interval import EPOCH
+from sluice.language.names import COLUMNS, CURRENT, FROM, TO
 
 ORIGIN = "_sluice_origin"  # the file of a log's row
 
@@ -42,7 +42,7 @@ def judge_rows(reading: Reading, spec: Dimension, fits: str) -> Reading:
 
 def columns_of(table: Table, spec: Dimension) -> tuple[str, ...]:
     """Return the delivered columns, all but those that a history adds."""
-    own = () if not spec.history else tuple(c for c in operator.COLUMNS if c != spec.valid_from)
+    own = () if not spec.history else tuple(c for c in COLUMNS if c != spec.valid_from)
     return tuple(c for c in table.columns if c not in own)
 
 

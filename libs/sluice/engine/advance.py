@@ -29,12 +29,13 @@ from sluice.engine.batch_plan import (
     Strategy,
     settle,
 )
-from sluice.engine.committing import Target, tidy, write
+from sluice.engine.committing import Target, write
+from sluice.engine.engine_choice import touched_if_in_doubt, why_not_here
 from sluice.engine.judging import JudgedBatch, checked
-from sluice.engine.next_batch import touched_if_in_doubt, why_not_here
 from sluice.engine.operator import Operator
 from sluice.engine.plan import Node, nodes_of, plan_batch, whole_size
 from sluice.engine.retries import naming_data_faults
+from sluice.engine.upkeep import tidy
 from sluice.engine.windows import Horizon
 from sluice.errors import LostRace
 from sluice.interpreter import UnsupportedLocally

@@ -51,8 +51,8 @@ from sluice.delta.reading.spark_reads import check_feed, is_readable
 from sluice.delta.writing.filing import columns_at
 from sluice.engine.batch import Batch
 from sluice.engine.batch_plan import BatchPlan, Strategy
-from sluice.engine.committing import Kept
 from sluice.engine.operator import Maintained, Operator
+from sluice.engine.upkeep import Kept
 from sluice.language.names import RESERVED_PREFIX
 
 

@@ -15,6 +15,8 @@ BATCH = "_sluice_batch"  # number of the batch that looked a row's values up
 CARRIED = "_sluice_key_"  # prefix of a view's columns that are an input's key
 HIDDEN_TYPES = {INTERVAL: "TIMESTAMP", ID: "STRING", BATCH: "BIGINT"}
 
+FROM, TO, CURRENT = COLUMNS = ("valid_from", "valid_to", "is_current")  # of a history
+
 # Columns of Delta's change feed, and which of its rows were added or removed.
 CHANGE_TYPE = "_change_type"
 COMMIT_VERSION = "_commit_version"

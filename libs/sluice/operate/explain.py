@@ -29,14 +29,13 @@ from sluice.delta.log.opened import exists
 from sluice.delta.log.position import REBUILD, head_as_found
 from sluice.delta.places.lake_layout import LEFT_BEHIND, layout, leftovers
 from sluice.engine.batch_plan import BatchPlan, Context
-from sluice.engine.next_batch import (
-    NextBatch,
+from sluice.engine.engine_choice import (
     engine_of_batch,
     engine_of_rebuild,
     touched_groups,
     why_not_here,
-    with_marking,
 )
+from sluice.engine.next_batch import NextBatch, with_marking
 from sluice.engine.plan import Node, nodes_of, plan_batch, plan_rebuild
 from sluice.errors import ConfigError, MissingDependency, SluiceError, UsageError
 from sluice.language.names import declared_id

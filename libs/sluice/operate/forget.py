@@ -34,8 +34,8 @@ from sluice.delta.places.failpoint import passing
 from sluice.delta.places.lake_layout import LakeLayout, layout, leftovers
 from sluice.delta.places.overlay import lock, previews, read_environment, remove_unfinished
 from sluice.engine.batch_plan import Context
-from sluice.engine.judging import Forgotten, keep, read_notes, with_line
-from sluice.engine.next_batch import engine_of_rebuild
+from sluice.engine.engine_choice import engine_of_rebuild
+from sluice.engine.forgotten import Forgotten, keep_forgotten, read_forgotten, with_line
 from sluice.engine.plan import nodes_of, plan_batch, plan_rebuild
 from sluice.errors import Retryable, UsageError
 from sluice.extras import require
@@ -237,7 +237,7 @@ def _take_steps(spark: Spark, project: Project, erasure: _Erasure, notes: list[F
     passing("noted", erasure.table.id)
     for done in steps:
         notes[0] = with_line(notes[0], done.plain())
-        keep(_notes(project, erasure.table), notes[0])
+        keep_forgotten(_notes(project, erasure.table), notes[0])
         passing("forgotten", done.place)
 
 
@@ -245,7 +245,7 @@ def _end(
     project: Project, erasure: _Erasure, notes: Sequence[Forgotten], ended_at: datetime
 ) -> None:
     for note in notes:
-        keep(_notes(project, erasure.table), replace(note, ended_at=ended_at))
+        keep_forgotten(_notes(project, erasure.table), replace(note, ended_at=ended_at))
     passing("ended", erasure.table.id)
     erasure.kept.end()
 
@@ -334,7 +334,7 @@ def _check_previews(lake: LakeLayout) -> None:
 def _take_notes(spark: Spark, project: Project, erasure: _Erasure) -> list[Forgotten]:
     """Return the notes of these subjects, new ones unless they were noted before."""
     place = _notes(project, erasure.table)
-    before = read_notes(place)
+    before = read_forgotten(place)
 
     def notes(session: Any) -> list[Forgotten]:
         found = []
@@ -346,7 +346,7 @@ def _take_notes(spark: Spark, project: Project, erasure: _Erasure) -> list[Forgo
     found, _ = spark.best(notes, 0, project.limits)
     for note in found:
         if note not in before:
-            keep(place, note)
+            keep_forgotten(place, note)
     return found
 
 

@@ -35,21 +35,13 @@ from sluice.delta.reading.searching import SearchedVersion, as_stored
 from sluice.delta.reading.spark_reads import is_readable
 from sluice.delta.reading.wanted import ROW
 from sluice.engine.batch_plan import Context
-from sluice.engine.operator import (
-    CURRENT,
-    NTH,
-    Groups,
-    Lineage,
-    Operator,
-    names,
-    unstored_rows,
-    within,
-)
+from sluice.engine.operator import Operator, names, unstored_rows, within
 from sluice.engine.plan import Node, nodes_of, with_taken_columns
+from sluice.engine.tracing import NTH, Groups, Lineage
 from sluice.errors import HistoryLost, UsageError
 from sluice.interpreter import UnsupportedLocally
 from sluice.interpreter.local_session import Session, interpreting
-from sluice.language.names import BATCH
+from sluice.language.names import BATCH, CURRENT
 from sluice.read.commits import back_from
 from sluice.read.snapshot import Snapshot
 

@@ -27,8 +27,8 @@ from sluice.delta.places.overlay import previews, read_environment
 from sluice.delta.reading.spark_reads import snapshot
 from sluice.delta.upkeep.maintenance import Filing, clean_log, vacuum
 from sluice.engine.batch_plan import Context
-from sluice.engine.committing import Kept, kept_by_key, refile
 from sluice.engine.plan import Node, nodes_of
+from sluice.engine.upkeep import Kept, kept_by_key, refile
 from sluice.gate.gate import Gate
 from sluice.gate.results import ExpectationOutcome
 from sluice.language.names import ENVIRONMENTS, INTERVALS, QUARANTINE, internal

@@ -27,9 +27,10 @@ from sluice.delta.log.opened import exists, open_version
 from sluice.delta.log.position import Pins
 from sluice.delta.reading.local import read_rows, to_arrow
 from sluice.delta.reading.spark_reads import is_readable
-from sluice.engine.judging import read_notes
-from sluice.engine.operator import NTH, Absence, Condition, conditions, names, within
+from sluice.engine.forgotten import read_forgotten
+from sluice.engine.operator import names, within
 from sluice.engine.plan import Node, nodes_of
+from sluice.engine.tracing import NTH, Absence, Condition, conditions
 from sluice.engine.windows import Horizon
 from sluice.errors import HistoryLost
 from sluice.language.names import FORGOTTEN, QUARANTINE, RESERVED_PREFIX, declared_id
@@ -420,7 +421,7 @@ def reasons_undelivered(
 def _find_forgotten(walk: Walk, table: Table, at: At, wanted: Wanted) -> Iterator[AbsenceReason]:
     """Yield the erasures of subjects that have the wanted values, by their hashes."""
     given, schema = values(wanted), walk.read(at).rows.schema
-    for note in read_notes(walk.context.lake.uri(table.id, FORGOTTEN)):
+    for note in read_forgotten(walk.context.lake.uri(table.id, FORGOTTEN)):
         if set(note.columns) <= given.keys():
             fields = [schema.field(name) for name in note.columns]
             subject = pa.table([[given[f.name]] for f in fields], schema=pa.schema(fields))

@@ -40,7 +40,7 @@ from sluice.engine import BatchReport
 from sluice.engine.advance import Run, advance
 from sluice.engine.batch_plan import Context
 from sluice.engine.committing import Swapped, Target, swap
-from sluice.engine.judging import read_notes as forgotten
+from sluice.engine.forgotten import read_forgotten
 from sluice.engine.next_batch import NextBatch, with_marking
 from sluice.engine.plan import nodes_of
 from sluice.errors import HistoryLost, LostRace, QualityStop, UsageError
@@ -262,7 +262,10 @@ def _swap_in(
     uri, new = layout(project).uri(name), head(layout(beside).uri(name))
     if new is None:
         raise UsageError(f"{table.id}: nothing was delivered yet, so there is nothing to rebuild")
-    if len({len(forgotten(layout(p).uri(table.id, FORGOTTEN))) for p in (project, beside)}) > 1:
+    if (
+        len({len(read_forgotten(layout(p).uri(table.id, FORGOTTEN))) for p in (project, beside)})
+        > 1
+    ):
         raise LostRace(f"{table.id}: rows were forgotten while its files were read again")
     if head_as_found(uri) != before:
         raise LostRace(

@@ -185,7 +185,7 @@ class FileFeed(FileOrigin):
             return list(_group_arrivals(rows.withColumn(COMMIT_VERSION, F.lit(now.version))))
 
         size = table_size(stream.uri, now.version)
-        arrivals = _find_files(stream, _read_notes(spark, self.project, size, work))
+        arrivals = _find_files(stream, _read_arrivals(spark, self.project, size, work))
         for delivery in [_delivery(stream, arrival) for arrival in arrivals]:
             yield replace_interval(
                 spark, self.project, delivery, run, inputs=before.position.inputs
@@ -219,13 +219,13 @@ def _deliver(
         rows = feed(session, stream.uri, after, now.version, project.limits)
         return list(_group_arrivals(rows.where(f"{CHANGE_TYPE} = 'insert'")))
 
-    for arrival in _read_notes(spark, project, feed_size(stream.uri, after, now.version), work):
+    for arrival in _read_arrivals(spark, project, feed_size(stream.uri, after, now.version), work):
         delivery = _delivery(stream, arrival)
         pin = {name: as_of(now, arrival.version).pin}
         yield replace_interval(spark, project, delivery, run, inputs=pin)
 
 
-def _read_notes(
+def _read_arrivals(
     spark: Spark, project: Project, size: FeedSize, work: Callable[[SparkSession], list[_Arrival]]
 ) -> list[_Arrival]:
     """Read notes of arrivals: in this process, unless there are very many."""

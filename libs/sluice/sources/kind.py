@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from sluice.engine import BatchReport
     from sluice.engine.advance import Run
     from sluice.engine.next_batch import NextBatch
-    from sluice.engine.operator import Groups, InputRows, Operator
+    from sluice.engine.operator import InputRows, Operator
     from sluice.engine.plan import Node
+    from sluice.engine.tracing import Groups
     from sluice.language.interval import Interval
     from sluice.read.pending import Outside, Unread
     from sluice.sources.origins import Origin

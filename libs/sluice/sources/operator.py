@@ -14,9 +14,10 @@ from sluice.declare.declared import Declared
 from sluice.declare.meaning import definition
 from sluice.declare.table import Table
 from sluice.engine.batch import Batch
-from sluice.engine.committing import Kept
-from sluice.engine.operator import Groups, InputRows, Operator, names
+from sluice.engine.operator import InputRows, Operator, names
 from sluice.engine.plan import Node
+from sluice.engine.tracing import Groups
+from sluice.engine.upkeep import Kept
 from sluice.files.reading import OP, POSITION, identity
 from sluice.language.names import DELIVERIES, ID, INTERVAL, internal
 from sluice.sources import Source

@@ -39,7 +39,8 @@ from sluice.engine import BatchReport
 from sluice.engine.advance import Run
 from sluice.engine.batch_plan import Context
 from sluice.engine.committing import Target, write
-from sluice.engine.judging import JudgedBatch, Passed, gated, read_notes, withheld
+from sluice.engine.forgotten import read_forgotten, withheld
+from sluice.engine.judging import JudgedBatch, Passed, gated
 from sluice.engine.operator import names
 from sluice.engine.retries import naming_faults, with_retries
 from sluice.errors import DamagedFile, LostRace, QualityStop
@@ -205,7 +206,7 @@ class Replacement:
             emptied.refuse(split, verdict)
 
         rows = withheld(
-            reading.rows, read_notes(self.context.lake.uri(delivery.table.id, FORGOTTEN))
+            reading.rows, read_forgotten(self.context.lake.uri(delivery.table.id, FORGOTTEN))
         )
         return gated(self.context, delivery.table, rows, batch, refuse, on_conflict)
 

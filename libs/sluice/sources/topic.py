@@ -35,7 +35,7 @@ from sluice.delta.note_tables import read_rows
 from sluice.delta.places.failpoint import passing
 from sluice.engine import BatchReport
 from sluice.engine.advance import Run
-from sluice.engine.judging import REASON_GIVEN as FORGOTTEN
+from sluice.engine.forgotten import WITHHELD
 from sluice.errors import HistoryLost
 from sluice.files.conversion import BLOCK, ROW
 from sluice.files.reading import POSITION
@@ -264,7 +264,7 @@ def judge_again(
     read |= {d.interval.start: d.files for d in noted}
     for moment, given in messages.items():
         rows = read_rows(source.quarantine_uri, [(INTERVAL, "=", moment)])
-        bad = [message_of(raw) for raw in {r["raw"] for r in rows if r["reason"] != FORGOTTEN}]
+        bad = [message_of(raw) for raw in {r["raw"] for r in rows if r["reason"] != WITHHELD}]
         every = {m[:2]: m for m in (*_complete(source, bad), *given)}
         known = [every[at] for at in sorted(every)]
         size = sum(len(m.key or b"") + len(m.value or b"") for m in known)

@@ -18,7 +18,7 @@ from sluice.delta.log.opened import exists
 from sluice.delta.log.position import positions
 from sluice.delta.places.lake_layout import layout
 from sluice.delta.writing.filing import slices_of
-from sluice.engine.committing import Kept
+from sluice.engine.upkeep import Kept
 from sluice.read.lake import Lake
 from stack import Stack
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sluice.engine.judging import Forgotten, withheld
+from sluice.engine.forgotten import Forgotten, withheld
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

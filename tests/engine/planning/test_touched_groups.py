@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.support.lake import Lake, Row
 
-from sluice.engine.next_batch import NextBatch, RowsRead
+from sluice.engine.engine_choice import RowsRead
+from sluice.engine.next_batch import NextBatch
 from sluice.engine.plan import nodes_of
 from sluice.operate.explain import explain
 

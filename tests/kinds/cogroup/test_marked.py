@@ -21,8 +21,8 @@ from sluice.declare.project import Project
 from sluice.delta.log.files import has_vectors
 from sluice.delta.upkeep.table_invariants import feed_faults
 from sluice.engine.batch_plan import Context
-from sluice.engine.committing import Kept
 from sluice.engine.plan import nodes_of
+from sluice.engine.upkeep import Kept
 from sluice.operate.explain import explain
 from sluice.operate.tables import drop
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from tests.support.declaring import OfViews
 
-from sluice.engine.operator import conditions
+from sluice.engine.tracing import conditions
 
 
 def test_a_cogroup_shows_key_and_aggregates_in_the_order_of_streams(table: OfViews) -> None:

@@ -17,8 +17,8 @@ from sluice.delta.reading.local import hand, handed_over
 from sluice.delta.writing.filing import Slice, slices_of
 from sluice.engine import rows
 from sluice.engine.batch_plan import Context
-from sluice.engine.committing import Kept
 from sluice.engine.plan import nodes_of, plan_rebuild
+from sluice.engine.upkeep import Kept
 from sluice.kinds.lookup import batch as lookup_batch
 from sluice.kinds.lookup import operator as lookup
 from sluice.kinds.lookup.batch import memory_bytes

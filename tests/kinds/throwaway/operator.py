@@ -6,9 +6,9 @@ from tests.kinds.throwaway import Above
 from sluice.declare.meaning import definition
 from sluice.declare.table import Graph, Table
 from sluice.engine.batch import Batch
-from sluice.engine.committing import Kept
 from sluice.engine.operator import InputRows, Operator
 from sluice.engine.plan import Node
+from sluice.engine.upkeep import Kept
 
 
 class AboveRows(Operator):

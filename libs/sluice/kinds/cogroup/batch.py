@@ -53,10 +53,10 @@ from sluice.engine.batch_plan import (
     Way,
     WholeTable,
 )
-from sluice.engine.committing import Kept
 from sluice.engine.operator import InputRows, Maintained, Operator, names, same, union, within
 from sluice.engine.plan import Node, frontier_of
 from sluice.engine.rows import Held, Here, InSpark, has_elements, is_given
+from sluice.engine.upkeep import Kept
 from sluice.engine.windows import LATE, Horizon, late_of_change
 from sluice.errors import HistoryLost
 from sluice.interpreter import is_here

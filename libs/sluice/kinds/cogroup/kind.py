@@ -21,8 +21,9 @@ from sluice.language.types import Decimal, common, family, inner_types, widen_ex
 
 if TYPE_CHECKING:
     from sluice.declare.table import Graph
-    from sluice.engine.operator import Groups, InputRows, Operator
+    from sluice.engine.operator import InputRows, Operator
     from sluice.engine.plan import Node
+    from sluice.engine.tracing import Groups
     from sluice.read.key_order import KeyRange
     from sluice.read.keyed import KeyedTable
     from sluice.read.naming import Given, NamingOption

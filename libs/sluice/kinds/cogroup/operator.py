@@ -19,7 +19,6 @@ from sluice.declare.table import Table
 from sluice.engine import windows
 from sluice.engine.operator import (
     ColumnEquality,
-    Groups,
     InputRows,
     Operator,
     Retention,
@@ -29,6 +28,7 @@ from sluice.engine.operator import (
     union,
     within,
 )
+from sluice.engine.tracing import Groups
 from sluice.kinds.cogroup import Cogroup, Stream
 from sluice.kinds.cogroup.accumulator import Accumulator
 from sluice.kinds.cogroup.collected import (

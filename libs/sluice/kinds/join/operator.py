@@ -26,14 +26,10 @@ from sluice.delta.writing.own_commits import Committed
 from sluice.engine import windows
 from sluice.engine.batch import Batch, Reread, snapshot_at, touched_by_feeds
 from sluice.engine.batch_plan import BatchPlan, BatchResult, Context, Strategy, Way
-from sluice.engine.committing import Kept
 from sluice.engine.operator import (
-    Condition,
-    Groups,
     InputRows,
     Operator,
     Retention,
-    Unmatched,
     names,
     passed_on,
     same,
@@ -42,6 +38,8 @@ from sluice.engine.operator import (
 )
 from sluice.engine.plan import Node
 from sluice.engine.rows import has_bounds, picked_of
+from sluice.engine.tracing import Condition, Groups, Unmatched
+from sluice.engine.upkeep import Kept
 from sluice.kinds.join import END, OWN_END, PRESENT, EquiJoin, ResolvedJoin, Side
 from sluice.language.names import CHANGE_TYPE
 

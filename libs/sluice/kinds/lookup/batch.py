@@ -33,22 +33,13 @@ from sluice.delta.reading.spark_reads import feed, snapshot
 from sluice.delta.reading.wanted import WantedValues
 from sluice.engine.batch import Batch, Reread, same_names, touched_by_feeds
 from sluice.engine.batch_plan import BatchPlan, BatchResult, Context
-from sluice.engine.committing import Kept
-from sluice.engine.operator import (
-    CURRENT,
-    InputRows,
-    Operator,
-    names,
-    same,
-    union,
-    unstored_rows,
-    within,
-)
+from sluice.engine.operator import InputRows, Operator, names, same, union, unstored_rows, within
 from sluice.engine.plan import Node
 from sluice.engine.rows import Held, Here, InSpark, bounds_of, few_of
+from sluice.engine.upkeep import Kept
 from sluice.kinds.lookup import Join, Lookup
 from sluice.kinds.lookup.operator import BUCKET, LookupJoin
-from sluice.language.names import BATCH
+from sluice.language.names import BATCH, CURRENT
 from sluice.spark.session import STATIC_CONF
 
 

@@ -24,8 +24,9 @@ from sluice.language.types import are_comparable
 
 if TYPE_CHECKING:
     from sluice.declare.table import Graph
-    from sluice.engine.operator import Condition, Groups, InputRows, Operator, Unmatched
+    from sluice.engine.operator import InputRows, Operator
     from sluice.engine.plan import Node
+    from sluice.engine.tracing import Condition, Groups, Unmatched
 
 
 class LookupKind(Kind):

@@ -14,22 +14,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from sluice.declare.table import Table, carried_columns
-from sluice.engine.operator import (
-    COLUMNS,
-    CURRENT,
-    NTH,
-    Condition,
-    Groups,
-    InputRows,
-    Operator,
-    Unmatched,
-    names,
-    union,
-    within,
-)
+from sluice.engine.operator import InputRows, Operator, names, union, within
+from sluice.engine.tracing import NTH, Condition, Groups, Unmatched
 from sluice.kinds.lookup import Join, Lookup
 from sluice.language import syntax
 from sluice.language.expression import Expression
+from sluice.language.names import COLUMNS, CURRENT
 
 BUCKET = "_sluice_bucket"
 BUCKETS = {1: 64, 2: 8, 3: 4}  # for each dimension, by the number of dimensions

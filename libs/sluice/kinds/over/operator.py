@@ -40,10 +40,10 @@ from sluice.delta.reading.searching import SearchedVersion
 from sluice.delta.reading.wanted import Span
 from sluice.engine.batch import Batch, Reread
 from sluice.engine.batch_plan import BatchPlan, BatchResult, Context, Strategy, Way
-from sluice.engine.committing import Kept
 from sluice.engine.operator import InputRows, Operator, names, passed_on, same, within
 from sluice.engine.plan import Node
 from sluice.engine.rows import Here, is_true
+from sluice.engine.upkeep import Kept
 from sluice.interpreter.values.numbering import combine
 from sluice.kinds.over import (
     BY,

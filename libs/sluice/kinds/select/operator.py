@@ -14,9 +14,9 @@ from sluice.changes import departures
 from sluice.declare.meaning import definition
 from sluice.declare.table import Graph, Table
 from sluice.engine.batch import Batch
-from sluice.engine.committing import Kept
 from sluice.engine.operator import InputRows, Operator, names, passed_on
 from sluice.engine.plan import Node
+from sluice.engine.upkeep import Kept
 from sluice.errors import QualityStop
 from sluice.kinds.select import Selection, keys_of, place_of
 

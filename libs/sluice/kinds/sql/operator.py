@@ -13,9 +13,9 @@ from sluice.declare.table import Graph, Table
 from sluice.delta.places.lake_layout import LakeLayout
 from sluice.engine.batch import Batch
 from sluice.engine.batch_plan import BatchPlan, Strategy, Way
-from sluice.engine.committing import Kept
 from sluice.engine.operator import InputRows, Operator, names
 from sluice.engine.plan import Node
+from sluice.engine.upkeep import Kept
 from sluice.kinds.sql import NTH, Sql
 from sluice.language import syntax
 

@@ -29,10 +29,10 @@ from sluice.engine.batch_plan import (
     Strategy,
     Way,
 )
-from sluice.engine.committing import Kept
 from sluice.engine.operator import names, within
 from sluice.engine.plan import Node
 from sluice.engine.rows import Held, Here, InSpark, is_given, is_true
+from sluice.engine.upkeep import Kept
 from sluice.kinds.topk.change import (
     FELL,
     SHORT,

@@ -16,8 +16,9 @@ from sluice.language.types import INTEGERS
 
 if TYPE_CHECKING:
     from sluice.declare.table import Graph
-    from sluice.engine.operator import Condition, Groups, InputRows, Operator, Unmatched
+    from sluice.engine.operator import InputRows, Operator
     from sluice.engine.plan import Node
+    from sluice.engine.tracing import Condition, Groups, Unmatched
     from sluice.pages import Address, Chapter
     from sluice.read.changelog import Changelog, TouchedGroups
     from sluice.read.key_order import KeyRange

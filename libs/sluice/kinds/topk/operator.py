@@ -22,8 +22,6 @@ from sluice.declare.table import Table, carried_columns
 from sluice.declare.table_spec import TableSpec
 from sluice.engine import windows
 from sluice.engine.operator import (
-    Condition,
-    Groups,
     InputRows,
     Operator,
     Retention,
@@ -33,6 +31,7 @@ from sluice.engine.operator import (
     same,
     within,
 )
+from sluice.engine.tracing import Condition, Groups
 from sluice.errors import ConfigError
 from sluice.kinds.topk import RankKey, TopK
 from sluice.language.expression import Expression

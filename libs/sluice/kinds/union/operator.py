@@ -8,9 +8,9 @@ from pyspark.sql import functions as F
 from sluice.declare.meaning import definition
 from sluice.declare.table import Graph, Table
 from sluice.engine.batch import Batch
-from sluice.engine.committing import Kept
 from sluice.engine.operator import InputRows, Operator, names, passed_on, union
 from sluice.engine.plan import Node
+from sluice.engine.upkeep import Kept
 from sluice.kinds.union import NUMBER, Input, Union, keys_of
 
 

@@ -16,8 +16,9 @@ from sluice.language.types import base_name
 
 if TYPE_CHECKING:
     from sluice.declare.table import Graph
-    from sluice.engine.operator import Groups, InputRows, Operator
+    from sluice.engine.operator import InputRows, Operator
     from sluice.engine.plan import Node
+    from sluice.engine.tracing import Groups
     from sluice.pages import Address, Chapter
     from sluice.read.key_order import KeyRange
     from sluice.read.keyed import KeyedTable, KeyValues

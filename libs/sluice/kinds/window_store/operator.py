@@ -48,17 +48,10 @@ from sluice.delta.writing.filing import Slice, is_in_order, slices_of
 from sluice.engine import windows
 from sluice.engine.batch import Batch, Reread, touched_by_feeds
 from sluice.engine.batch_plan import BatchPlan, BatchResult, Context, Strategy
-from sluice.engine.committing import Kept
-from sluice.engine.operator import (
-    Groups,
-    InputRows,
-    Operator,
-    Retention,
-    hidden_columns,
-    names,
-    union,
-)
+from sluice.engine.operator import InputRows, Operator, Retention, hidden_columns, names, union
 from sluice.engine.plan import Node
+from sluice.engine.tracing import Groups
+from sluice.engine.upkeep import Kept
 from sluice.engine.windows import Horizon
 from sluice.kinds.window_store import WindowStore
 from sluice.language.interval import Duration
