@@ -16,8 +16,8 @@ from sluice.delta.log.files import table_size
 from sluice.delta.log.position import Head, Position, head
 from sluice.delta.places.lake_layout import layout
 from sluice.delta.reading.local import plain
-from sluice.delta.reading.spark_reads import create, snapshot
-from sluice.delta.writing.commit import commit_arrow
+from sluice.delta.reading.spark_reads import snapshot
+from sluice.delta.writing.commit import commit_arrow, create
 from sluice.delta.writing.merge import SparkCommit, changelog_counts
 from sluice.engine import BatchReport
 from sluice.engine.advance import Run, advance

@@ -36,8 +36,7 @@ from sluice.changes import CHANGE
 from sluice.declare.project import Project
 from sluice.delta.log.position import Position
 from sluice.delta.places.lake_layout import layout
-from sluice.delta.reading.spark_reads import create
-from sluice.delta.writing.commit import commit_arrow
+from sluice.delta.writing.commit import commit_arrow, create
 from sluice.engine import BatchReport
 from sluice.engine.advance import Run, advance
 from sluice.limits import Limits

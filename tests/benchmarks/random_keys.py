@@ -37,8 +37,7 @@ from tests.benchmarks.bench_lake import BenchLake, declared, position, timed, wr
 
 from sluice.changes import CHANGE
 from sluice.delta.log.files import table_size
-from sluice.delta.reading.spark_reads import PROPERTIES
-from sluice.delta.writing.commit import commit_arrow
+from sluice.delta.writing.commit import PROPERTIES, commit_arrow
 from sluice.delta.writing.own_commits import writer_properties
 from sluice.engine.upkeep import refile
 from sluice.limits import Limits

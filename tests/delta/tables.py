@@ -17,11 +17,11 @@ from sluice.changes import CHANGE
 from sluice.delta.log.opened import open_version
 from sluice.delta.log.position import Head, Pin, Position, head
 from sluice.delta.reading.local import spark_schema
-from sluice.delta.reading.spark_reads import create
 from sluice.delta.writing.commit import (
     Committed,
     commit_arrow,
     commit_position,
+    create,
 )
 from sluice.delta.writing.merge import SparkCommit, changelog_counts
 from sluice.limits import Limits

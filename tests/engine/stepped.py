@@ -12,8 +12,7 @@ from tests.delta.tables import ID_AND_V, a_position
 from sluice.changes import CHANGE
 from sluice.delta.log.position import REBUILD, Head, Pin, Position, head, oldest
 from sluice.delta.places.lake_layout import LakeLayout
-from sluice.delta.reading.spark_reads import create
-from sluice.delta.writing.commit import commit_arrow, commit_position
+from sluice.delta.writing.commit import commit_arrow, commit_position, create
 from sluice.engine.plan import consistent, frontier_of
 
 

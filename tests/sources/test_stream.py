@@ -13,7 +13,7 @@ from tests.support.lake import counted, folded
 from tests.support.landed import RUN, Landed, day, folder_of
 
 from sluice.delta.log.position import Position
-from sluice.delta.reading.spark_reads import create
+from sluice.delta.writing.commit import create
 from sluice.engine import BatchReport
 from sluice.errors import QualityStop, Retryable, UsageError
 from sluice.operate.delivering import replay, to_replay

@@ -14,9 +14,8 @@ from tests.support.stores import Store, using
 
 from sluice.delta.log.opened import open_version
 from sluice.delta.places import folders
-from sluice.delta.reading.spark_reads import create
 from sluice.delta.upkeep.maintenance import clean_log, vacuum
-from sluice.delta.writing.commit import commit_arrow
+from sluice.delta.writing.commit import commit_arrow, create
 from sluice.errors import ExitCode, SluiceError
 
 

@@ -20,7 +20,7 @@ from tests.support.stores import Store
 
 from sluice.declare.stores import S3
 from sluice.delta.places.delta_rs import open_table, options
-from sluice.delta.reading.spark_reads import check_spark_may_commit
+from sluice.delta.writing.merge import check_spark_may_commit
 from sluice.errors import UsageError
 
 pytestmark = pytest.mark.usefixtures("real_spark")

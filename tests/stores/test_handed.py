@@ -13,7 +13,7 @@ from tests.stores.beside_disk import hold_alike
 from tests.stores.stored_shop import StoredShop
 
 from sluice.declare.stores import S3, SCHEMES
-from sluice.delta.reading.spark_reads import check_spark_may_commit
+from sluice.delta.writing.merge import check_spark_may_commit
 from sluice.errors import UsageError
 
 pytestmark = pytest.mark.usefixtures("real_spark")

@@ -8,9 +8,8 @@ from tests.delta.tables import ID_AND_V, Small, a_position
 from tests.support.stores import Store
 
 from sluice.delta.log.opened import open_version
-from sluice.delta.reading.spark_reads import create
 from sluice.delta.upkeep.maintenance import clean_log
-from sluice.delta.writing.commit import commit_arrow
+from sluice.delta.writing.commit import commit_arrow, create
 
 
 def test_commits_before_the_checkpoint_of_what_is_needed_go(store: Store) -> None:

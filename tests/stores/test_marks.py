@@ -29,7 +29,7 @@ from sluice.delta.reading.live import live_rows
 from sluice.delta.reading.local import read_rows
 from sluice.delta.upkeep.maintenance import Filing
 from sluice.delta.upkeep.rewriting import merge, rewrite_marked
-from sluice.delta.writing.commit import is_marked
+from sluice.delta.writing.commit import should_mark
 from sluice.errors import LostRace
 from sluice.limits import Limits
 from sluice.read.keyed import KeyedTable
@@ -203,8 +203,8 @@ def test_upkeep_and_rebuilds_leave_no_marks(table: Small) -> None:
 
 def test_a_small_table_is_rewritten_there_too(table: Small) -> None:
     rows = table.changelog(CHANGES)
-    assert is_marked(table.head, rows, ["id"], LARGE)
-    assert not is_marked(table.head, rows, ["id"], Limits())
+    assert should_mark(table.head, rows, ["id"], LARGE)
+    assert not should_mark(table.head, rows, ["id"], Limits())
 
 
 KILLED = """

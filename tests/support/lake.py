@@ -25,8 +25,7 @@ from sluice.delta.log.files import table_size
 from sluice.delta.log.position import Head, Position, head
 from sluice.delta.places.delta_rs import open_table
 from sluice.delta.places.lake_layout import layout
-from sluice.delta.reading.spark_reads import create
-from sluice.delta.writing.commit import commit_arrow
+from sluice.delta.writing.commit import commit_arrow, create
 from sluice.engine import BatchReport
 from sluice.engine.advance import Run, advance
 from sluice.engine.plan import nodes_of

@@ -19,7 +19,7 @@ from deltalake.exceptions import DeltaError
 
 from sluice.delta.log import Action, Log
 from sluice.delta.log.position import Head, Position, head, head_of
-from sluice.delta.reading.spark_reads import PROPERTIES
+from sluice.delta.writing.commit import PROPERTIES
 from sluice.errors import HistoryLost, LostRace
 
 Rows = dict[Any, Any]  # key -> row

@@ -22,10 +22,10 @@ from sluice.declare.stores import takes_spark
 from sluice.delta.log.files import FeedSize, table_size
 from sluice.delta.log.position import Head, Position
 from sluice.delta.reading.local import column_types, to_arrow
-from sluice.delta.reading.spark_reads import create, snapshot
+from sluice.delta.reading.spark_reads import snapshot
 from sluice.delta.upkeep.rewriting import rewrite_marked
 from sluice.delta.writing import commit
-from sluice.delta.writing.commit import overwrite_arrow
+from sluice.delta.writing.commit import create, overwrite_arrow
 from sluice.delta.writing.filing import add_columns
 from sluice.delta.writing.merge import SparkCommit, changelog_counts
 from sluice.delta.writing.own_commits import Committed, count_changes

@@ -38,7 +38,7 @@ from sluice.delta.note_tables import (
 )
 from sluice.delta.places.failpoint import passing
 from sluice.delta.places.lake_layout import LakeLayout
-from sluice.delta.reading.spark_reads import replace_where
+from sluice.delta.writing.merge import replace_where
 from sluice.engine.batch_plan import ChangelogRows, Context, as_rows
 from sluice.engine.operator import Maintained
 from sluice.errors import QualityStop

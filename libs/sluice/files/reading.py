@@ -23,8 +23,8 @@ from pyspark.sql.types import ArrayType, DataType, MapType, NullType, StructType
 
 from sluice.declare.declared import CUT, FILE, OP, REASON, Change, Declared
 from sluice.delta.places.folders import LandedFile
+from sluice.delta.reading.foreign import read_version
 from sluice.delta.reading.local import is_bare
-from sluice.delta.reading.spark_reads import read_version
 from sluice.engine.operator import names, union
 from sluice.errors import QualityStop, Retryable
 from sluice.files.conversion import BLOCK, METADATA, NANOS, ROW, VOID, convert, ddl, ddl_of, empty

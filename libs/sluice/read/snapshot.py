@@ -24,13 +24,13 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 from pyarrow.fs import FileSystem, FileType, LocalFileSystem, SubTreeFileSystem
 
-from sluice.delta.log.files import active_files, file_name, kept_rows, mask_of
+from sluice.delta.log.files import File, active_files, file_name, kept_rows, mask_of
 from sluice.delta.log.opened import CommitCache, commit_of, newest_version, open_version
 from sluice.delta.log.position import unread_features
 from sluice.delta.places.delta_rs import files_below
 from sluice.delta.places.lake_layout import MissingFiles
-from sluice.delta.reading.row_index import TableIndex, Unusable
-from sluice.delta.reading.wanted import File
+from sluice.delta.reading.mapped_file import Unusable
+from sluice.delta.reading.row_index import TableIndex
 from sluice.errors import Retryable, SluiceError, UsageError
 from sluice.language.names import QUARANTINE, RESERVED_PREFIX, internal
 from sluice.read.key_order import (

@@ -35,8 +35,8 @@ from sluice.delta.note_tables import read_table
 from sluice.delta.places.folders import LandedFile
 from sluice.delta.places.lake_layout import LakeLayout, layout
 from sluice.delta.reading import landing
-from sluice.delta.reading.spark_reads import check_feed, create, feed, snapshot
-from sluice.delta.writing.commit import commit_arrow
+from sluice.delta.reading.spark_reads import check_feed, feed, snapshot
+from sluice.delta.writing.commit import commit_arrow, create
 from sluice.engine import BatchReport
 from sluice.engine.advance import Run
 from sluice.engine.batch_plan import Context

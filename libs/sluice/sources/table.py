@@ -26,7 +26,8 @@ from sluice.delta.log.opened import Foreign
 from sluice.delta.log.position import Head, head
 from sluice.delta.note_tables import read_rows
 from sluice.delta.places.failpoint import passing
-from sluice.delta.reading.spark_reads import columns_of, is_readable, read_part
+from sluice.delta.reading.foreign import columns_of, read_part
+from sluice.delta.reading.spark_reads import is_readable
 from sluice.engine import BatchReport
 from sluice.engine.advance import Run
 from sluice.engine.operator import names, union

@@ -25,6 +25,7 @@ from tests.delta.tables import (
 from sluice.delta.reading import spark_reads as delta
 from sluice.delta.reading.local import local_feed, local_snapshot
 from sluice.delta.reading.local import plain as one_piece
+from sluice.delta.writing import merge
 from sluice.errors import HistoryLost, UsageError
 from sluice.interpreter.local_session import Session, interpreting
 from sluice.limits import Limits
@@ -147,7 +148,7 @@ def test_spark_replaces_no_rows_in_a_store_that_it_can_not_commit_to(
     spark: "SparkSession",
 ) -> None:
     with pytest.raises(UsageError, match="Spark must not commit to gs://bucket/t"):
-        delta.replace_where("gs://bucket/t", spark.range(1), "true")
+        merge.replace_where("gs://bucket/t", spark.range(1), "true")
 
 
 def test_only_the_wanted_columns_of_a_larger_table_are_read(tmp_path: Path) -> None:

@@ -24,10 +24,10 @@ from tests.delta.tables import (
 from sluice.changes import CHANGE
 from sluice.delta.log.continuity import lost_race_of
 from sluice.delta.log.position import Head, head_as_found, positions
-from sluice.delta.reading.spark_reads import create
 from sluice.delta.writing.commit import (
     commit_arrow,
     commit_position,
+    create,
 )
 from sluice.delta.writing.merge import SparkCommit
 from sluice.errors import HistoryLost, LostRace

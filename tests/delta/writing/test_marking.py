@@ -29,7 +29,7 @@ from sluice.delta.reading.local import read_few, read_rows
 from sluice.delta.upkeep.maintenance import Filing, vacuum
 from sluice.delta.upkeep.rewriting import merge, rewrite_marked
 from sluice.delta.upkeep.table_invariants import feed_faults, position_faults, row_count
-from sluice.delta.writing.commit import commit_arrow, is_marked, most_marked, overwrite_arrow
+from sluice.delta.writing.commit import commit_arrow, most_marked, overwrite_arrow, should_mark
 from sluice.delta.writing.own_commits import vectors_allowed
 from sluice.errors import HistoryLost
 from sluice.limits import Limits
@@ -320,7 +320,7 @@ def test_files_are_rewritten_where_that_is_less(
     rows = table.changelog([("update", row(i, "x")) for i in keys])
     size = sum(f.stat().st_size for f in Path(table.uri).glob("*.parquet")) / FILES
     limits = Limits(merged_bytes=int(files_merged * size), marked_share=0.1)
-    assert is_marked(table.head, rows, ["id"], limits) is marked
+    assert should_mark(table.head, rows, ["id"], limits) is marked
 
 
 @pytest.mark.parametrize("files_merged", [FILES - 1, FILES + 1], ids=["large", "small"])
@@ -331,7 +331,7 @@ def test_no_more_rows_are_marked_than_is_said_beforehand(table: Small, files_mer
     assert most == (10 if files_merged < FILES else 0)
     for keys in (range(0, 100, 10), range(0, 99, 9)):
         rows = table.changelog([("update", row(i, "x")) for i in keys])
-        assert is_marked(table.head, rows, ["id"], limits) is (rows.num_rows <= most)
+        assert should_mark(table.head, rows, ["id"], limits) is (rows.num_rows <= most)
 
 
 def test_a_table_is_given_vectors_by_its_first_marked_change(table: Small) -> None:
@@ -369,7 +369,7 @@ def test_a_table_in_several_partitions_or_by_texts_is_merged(
     before = head_as_found(uri)
     assert before is not None
     rows = stored.slice(0, 1).append_column(CHANGE, [["update"]])
-    assert is_marked(before, rows, ["id"], LARGE) is marked
+    assert should_mark(before, rows, ["id"], LARGE) is marked
 
 
 def test_a_table_that_can_not_be_searched_is_rewritten_by_the_commit(

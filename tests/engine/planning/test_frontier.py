@@ -10,7 +10,7 @@ import pytest
 from tests.delta.tables import ID_AND_V, a_position
 from tests.engine.stepped import DIAMOND, Lake
 
-from sluice.delta.reading.spark_reads import create
+from sluice.delta.writing.commit import create
 
 
 def test_a_source_reflects_its_last_change_of_data(tmp_path: Path) -> None:

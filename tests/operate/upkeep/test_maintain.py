@@ -13,8 +13,8 @@ from tests.kinds.window_store.traces import DECLARED, LENGTHS, NOON, check, trac
 from tests.support.lake import Lake, NewLake, Row, counted
 
 from sluice.delta.log.position import CREATE, Position
-from sluice.delta.reading.spark_reads import create
 from sluice.delta.writing import filing
+from sluice.delta.writing.commit import create
 from sluice.delta.writing.filing import Slice, slices_of
 from sluice.kinds.window_store.operator import StoreKept
 from sluice.language.interval import Schedule

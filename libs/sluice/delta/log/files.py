@@ -10,7 +10,7 @@ statistics has no bounds.
 
 import uuid
 from collections.abc import Callable, Container, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import unquote
@@ -358,3 +358,29 @@ def _count_changes(actions: list[Action]) -> int | None:
         return None
     inserted, updated, deleted = known
     return inserted + 2 * updated + deleted
+
+
+@dataclass(frozen=True)
+class File:
+    """A data file, by its path, bytes and time in the log.
+
+    `kept` masks its remaining rows; `constants` are columns stored outside it. One that is far has
+    no wanted row.
+    """
+
+    path: str
+    bytes: int = 0
+    time: int = 0
+    is_far: bool = False
+    kept: pa.BooleanArray | None = None
+    constants: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def lost(self) -> int:
+        """The number of rows that it no longer has."""
+        return 0 if self.kept is None else self.kept.false_count
+
+    def may_have(self, values: Mapping[str, pa.ChunkedArray]) -> bool:
+        """True unless a constant is not among the wanted values."""
+        known = self.constants.items()
+        return all(value in values[n].to_pylist() for n, value in known if n in values)

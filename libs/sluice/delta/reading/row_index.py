@@ -15,9 +15,8 @@ import json
 import os
 import random
 import shutil
-import tempfile
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock
@@ -31,149 +30,265 @@ import xxhash
 from cachetools import LRUCache
 
 from sluice.cache import rows_folder
+from sluice.delta.log.files import File
 from sluice.delta.places.failpoint import passing
 from sluice.delta.places.folders import local_path
 from sluice.delta.places.table_files import table_files
-from sluice.delta.reading.wanted import File
+from sluice.delta.reading.mapped_file import UNFINISHED, MappedFile, Unusable, write_sealed
 from sluice.errors import UsageError
 
 Codes = np.ndarray[tuple[int], np.dtype[np.uint64]]
 Numbers = np.ndarray[tuple[int], np.dtype[np.int64]]
 
 VARIABLE, FORMAT = "SLUICE_CACHE_BYTES", 4
-ROWS, CODES, UNFINISHED = ".rows", ".codes", ".unfinished-"
+ROWS, CODES = ".rows", ".codes"
 TABLE = "table"  # the file that names the table's folder
 STORED = b"stored"  # names the columns of the data file
 OLD = 3600  # seconds after which another process can't be writing a file
 DAY = 86_400  # seconds
 MOST_BYTES = 1_000_000_000  # of columns of a data file, not compressed; a larger one is searched
-BLOCK = 4096  # bytes, a page of memory
-END = 24  # bytes: lengths of payload and description, checksum of description and blocks' checksums
-
-
-class Unusable(Exception):
-    """An index is missing, of another file, cut or altered."""
-
-
-def codes_of(values: pa.Array) -> Codes:
-    """Return a number for each value of an exact type; equal values have equal ones."""
-    type_ = values.type
-    if pa.types.is_string(type_):
-        codes = _text_codes(values)
-    elif pa.types.is_decimal128(type_):
-        halves = np.frombuffer(values.buffers()[1], np.uint64).reshape(-1, 2)
-        low, high = halves[values.offset : values.offset + len(values)].T
-        codes = low ^ (high * _ODD)
-    else:
-        number = values.cast(pa.int32()) if pa.types.is_date32(type_) else values
-        whole = number.cast(pa.int64()).fill_null(0)
-        codes = whole.to_numpy(zero_copy_only=False).view(np.uint64).copy()
-    if values.null_count:
-        codes[values.is_null().to_numpy(zero_copy_only=False)] = _NULL
-    return codes
-
 
 _ODD, _NULL = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
 _WORD, _MOST_WORDS = 8, 32  # longer texts count with their first bytes, their last ones and length
 
+_open: LRUCache[Path, "FileIndex"] = LRUCache(4096)
+_lock = Lock()
 
-def _text_codes(texts: pa.Array) -> Codes:
-    offsets = np.frombuffer(texts.buffers()[1], np.int32)
-    ends = offsets[texts.offset : texts.offset + len(texts) + 1].astype(np.int64)
-    data = texts.buffers()[2]
-    held = np.frombuffer(data, np.uint8) if data else np.zeros(0, np.uint8)
-    padded = np.concatenate([held[ends[0] : ends[-1]], np.zeros(_WORD, np.uint8)])
-    words = np.ndarray((len(padded) - _WORD + 1,), "<u8", padded, strides=(1,))
-    starts, lengths = ends[:-1] - ends[0], np.diff(ends)
-    codes = lengths.astype(np.uint64) * _ODD
-    some = np.flatnonzero(lengths)
-    for step in range(_MOST_WORDS):
-        left = lengths[some] - step * _WORD
-        kept = (_WORD * (_WORD - np.minimum(left, _WORD))).astype(np.uint64)
-        word = words[starts[some] + step * _WORD] << kept
-        mixed = (codes[some] ^ word) * _ODD
-        codes[some] = mixed ^ (mixed >> np.uint64(29))
-        some = some[left > _WORD]
-        if not len(some):
-            break
-    else:
-        codes[some] ^= words[starts[some] + lengths[some] - _WORD]
-    return codes
+_NO_CODES = np.array([], np.uint64)
 
 
-class MappedFile:
-    """A file of this index, mapped: a payload, a description, and a checksum for each block.
+class TableIndex:
+    """The index of the data files of a table, in a folder of this machine.
 
-    Raises Unusable if it can't be used for the data file that `about` names.
+    Raises UsageError if `SLUICE_CACHE_BYTES` is no number.
     """
 
-    def __init__(self, path: Path, about: Mapping[str, Any]):
-        try:
-            whole = pa.memory_map(str(path)).read_buffer()
-        except (OSError, pa.ArrowInvalid) as error:
-            raise Unusable from error
-        if len(whole) < END:
-            raise Unusable
-        payload, described, sealed = np.frombuffer(whole[-END:], np.uint64).tolist()
-        blocks = -(-payload // BLOCK)
-        ends = (payload, payload + 8 * blocks, payload + 8 * blocks + described)
-        if ends[-1] + END != len(whole) or _checksum(whole[payload : ends[-1]]) != sealed:
-            raise Unusable
-        self.payload = whole[:payload]
-        self.about = json.loads(whole[ends[1] : ends[2]].to_pybytes())
-        self._sums = np.frombuffer(whole[ends[0] : ends[1]], np.uint64)
-        self._is_right = np.zeros(blocks, np.bool_)
-        if {name: self.about.get(name) for name in about} != about:
-            raise Unusable
+    def __init__(self, uri: str):
+        here = local_path(uri)
+        self._uri, self._most = uri, _most_bytes()
+        self._here = None if here is None else Path(os.path.realpath(here))
+        self._folder, self._parents = rows_folder(here or uri), dict[Path, Path]()
 
-    def check(self, starts: np.ndarray, stops: np.ndarray) -> None:
-        """Compare the blocks of these ranges with their checksums; raises Unusable."""
-        used, count = stops > starts, len(self._is_right)
-        begun = np.bincount(starts[used] // BLOCK, minlength=count + 1)
-        ended = np.bincount((stops[used] - 1) // BLOCK + 1, minlength=count + 1)
-        is_touched = np.cumsum(begun - ended)[:count] > 0
-        blocks, view = np.flatnonzero(is_touched & ~self._is_right), memoryview(self.payload)
-        for number, known in zip(blocks.tolist(), self._sums[blocks].tolist(), strict=True):
-            if _checksum(view[number * BLOCK : (number + 1) * BLOCK]) != known:
+    @property
+    def is_begun(self) -> bool:
+        """True if rows of the table may be kept here; most tables were never searched."""
+        return os.path.isdir(self._folder)  # noqa: PTH112  # a Path costs more than the call
+
+    def of(self, data: File, column: str) -> "FileIndex | None":
+        """Return what is kept of a data file and of this column's values; None if nothing is."""
+        with suppress(Unusable):
+            place, identity = self._place(data.path), self._identity(data)
+            with _lock:
+                found = _open.get(place)
+            if found is None or found.identity != identity:
+                found = FileIndex(place, identity)
+            found.find(column, _NO_CODES)
+            with _lock:
+                _open[place] = found
+            return found
+        return None
+
+    def is_due(self, column: str) -> bool:
+        """True if the table was searched by this column before; the first search is noted."""
+        note = _codes_path(self._folder / "searched", column)
+        with suppress(OSError):
+            if self._most and note.exists():
+                return True
+            if self._most:
+                self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+                (self._folder / TABLE).write_text(str(self._here or self._uri), "utf-8")
+                note.touch()
+        return False
+
+    def build(
+        self,
+        files: Iterable[File],
+        column: str,
+        read: Collection[str],
+        schema: pa.Schema,
+        every: Iterable[File],
+    ) -> None:
+        """Keep rows and values of data files; where that is impossible, they are searched again.
+
+        `read`: the columns that are kept, beside those that are. `schema`: the table's types.
+        `every`: the files of a version that is read now.
+        """
+        with suppress(OSError, Unusable, pa.ArrowException, OverflowError):
+            os.utime(self._folder)
+            self._prune(every)
+            for data in files:
+                kept = self.of(data, column)
+                if not (kept and kept.has(read)):
+                    self._keep(data, column, read, schema)
+            self._make_room()
+
+    def differing(self, schema: pa.Schema, files: int = 3, rows: int = 100) -> list[str]:
+        """Return the data files, of some drawn ones, of which it holds other rows."""
+        found = []
+        kept = sorted(self._folder.rglob(f"*{ROWS}"))
+        for path in random.sample(kept, min(files, len(kept))):
+            place = path.with_name(path.name.removesuffix(ROWS))
+            with suppress(Unusable, OSError, pa.ArrowException):
+                name, size, modified = MappedFile(path, {}).about["file"][:3]
+                data = File(quote(name), size, modified)
+                index = FileIndex(place, self._identity(data))
+                held = pa.schema([f for f in schema if f.name in index.columns])
+                read = self._read(data.path, held.names[0], held)
+                if read is None or read.num_rows != index.count:
+                    found.append(name)
+                    continue
+                drawn = np.sort(np.random.default_rng().integers(0, index.count, rows))
+                known = index.take(drawn, read.schema).to_pylist()
+                if repr(known) != repr(read.take(pa.array(drawn)).to_pylist()):
+                    found.append(name)
+        return found
+
+    def _place(self, path: str) -> Path:
+        """Return where what is kept of a file begins; raises Unusable for one beside the table."""
+        name = unquote(path)
+        if self._here is None:
+            parts = Path(name).parts
+            if "://" in name or ".." in parts or name.startswith("/"):
                 raise Unusable
-        self._is_right[blocks] = True
+            return self._folder / name
+        data = self._here / name
+        if data.parent not in self._parents:
+            try:
+                inside = Path(os.path.realpath(data.parent)).relative_to(self._here)
+            except ValueError:
+                raise Unusable from None
+            self._parents[data.parent] = self._folder / inside
+        return self._parents[data.parent] / data.name
 
-    def check_all(self) -> None:
-        """Compare the whole payload with its checksum; raises Unusable."""
-        if _checksum(self.payload) != self.about["whole"]:
-            raise Unusable
-        self._is_right[:] = True
+    def _identity(self, data: File) -> dict[str, Any]:
+        """Return what no other data file has; raises Unusable if this one can't be read."""
+        name = unquote(data.path)
+        if self._here is None:
+            return {"format": FORMAT, "file": [name, data.bytes, data.time]}
+        try:
+            found = (self._here / name).stat()
+        except OSError as error:
+            raise Unusable from error
+        held = [name, found.st_size, found.st_mtime_ns, found.st_ino]
+        return {"format": FORMAT, "file": held}
+
+    def _read(self, path: str, column: str, schema: pa.Schema) -> pa.RecordBatch | None:
+        """Return columns of a data file in the table's types, and the names of all in its metadata.
+
+        None if they are large, or lack the column.
+        """
+        with table_files(self._uri).open(path) as file:
+            stored = file.schema_arrow.names
+            names = [name for name in schema.names if name in stored]
+            if column not in names or _bytes_of(file.metadata, names) > MOST_BYTES:
+                return None
+            rows = file.read(columns=names).select(names)
+        types = pa.schema([schema.field(name) for name in names], {STORED: json.dumps(stored)})
+        known = rows.cast(types).combine_chunks()
+        return known.to_batches()[0] if len(rows) else None
+
+    def _keep(self, data: File, column: str, read: Collection[str], schema: pa.Schema) -> None:
+        place, identity = self._place(data.path), self._identity(data)
+        kept = None
+        with suppress(Unusable):
+            kept = FileIndex(place, identity)
+        names = {column, *read, *(kept.columns if kept else ())}
+        rows = self._read(data.path, column, pa.schema([f for f in schema if f.name in names]))
+        if rows is None:
+            return
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if not (kept and kept.has(names)):
+            _write_rows(_rows_path(place), rows, identity)
+            with _lock:
+                _open.pop(place, None)
+        passing("indexing", self._uri)
+        codes = codes_of(rows[column])
+        order = np.argsort(codes, kind="stable")
+        held = np.concatenate([codes[order], order.view(np.uint64)])
+        known = {**identity, "column": column}
+        write_sealed(
+            _codes_path(place, column), lambda file: file.write(held.data), lambda _: known
+        )
+
+    def _prune(self, every: Iterable[File]) -> None:
+        """Remove what is kept of data files that are gone, and what was never finished.
+
+        In a store, a file is gone that the version does not have, a day after it was kept: another
+        process may read an earlier version.
+        """
+        there = {self._place(file.path) for file in every} if self._here is None else set()
+        for path in [*self._folder.rglob(f"*{ROWS}"), *self._folder.rglob(f"*{CODES}")]:
+            place = path.with_name(path.name.rsplit(".", 1 if path.suffix == ROWS else 2)[0])
+            if self._here is None:
+                is_there = place in there or time.time() - path.stat().st_mtime < DAY
+            else:
+                is_there = (self._here / place.relative_to(self._folder)).exists()
+            if place.name != "searched" and not is_there:
+                path.unlink(missing_ok=True)
+        for path in self._folder.rglob(f"{UNFINISHED}*"):
+            if time.time() - path.stat().st_mtime > OLD:
+                path.unlink(missing_ok=True)
+
+    def _make_room(self) -> None:
+        """Remove indexes of tables that are gone, and then of those not used for longest."""
+        sizes = dict[Path, int]()
+        for folder in self._folder.parent.iterdir():
+            table = (folder / TABLE).read_text("utf-8") if (folder / TABLE).is_file() else ""
+            if "://" in table or (table and Path(table).is_dir()):
+                files = (path.stat() for path in folder.rglob("*"))
+                sizes[folder] = sum(found.st_size for found in files)
+            else:
+                shutil.rmtree(folder, ignore_errors=True)
+        for folder in sorted(sizes, key=lambda one: one.stat().st_mtime):
+            if sum(sizes.values()) <= self._most:
+                return
+            shutil.rmtree(folder, ignore_errors=True)
+            sizes.pop(folder)
 
 
-def _checksum(data: pa.Buffer | memoryview) -> int:
-    return xxhash.xxh3_64_intdigest(data)
+def _most_bytes() -> int:
+    """Return the most bytes of all tables' indexes; the least used go first. 0: none is kept."""
+    text = os.environ.get(VARIABLE, "20000000000")
+    if not text.isdigit():
+        raise UsageError(f"{VARIABLE} is {text!r}, not a number of bytes", hint="0 turns it off")
+    return int(text)
 
 
-def _seal(
-    path: Path,
-    write: Callable[[IO[bytes]], object],
-    about: Callable[[pa.Buffer], Mapping[str, Any]],
-) -> None:
-    """Write such a file, which is there whole or not at all.
+def _bytes_of(metadata: pq.FileMetaData, columns: Collection[str]) -> int:
+    """Return the bytes of a data file's columns, not compressed."""
+    groups = (metadata.row_group(number) for number in range(metadata.num_row_groups))
+    parts = (group.column(at) for group in groups for at in range(group.num_columns))
+    return sum(
+        part.total_uncompressed_size
+        for part in parts
+        if part.path_in_schema.partition(".")[0] in columns
+    )
 
-    `write` writes the payload, and `about` describes what was written.
-    """
-    file = tempfile.NamedTemporaryFile(dir=path.parent, prefix=UNFINISHED, delete=False)  # noqa: SIM115
-    try:
-        with file:
-            write(file)
-            file.flush()
-            payload = pa.memory_map(file.name).read_buffer()
-            view = memoryview(payload)
-            blocks = range(0, len(view), BLOCK)
-            sums = np.array([_checksum(view[at : at + BLOCK]) for at in blocks], np.uint64)
-            described = json.dumps({**about(payload), "whole": _checksum(view)}).encode()
-            ends = (len(view), len(described), _checksum(sums.tobytes() + described))
-            file.writelines((sums.tobytes(), described, np.array(ends, np.uint64).tobytes()))
-        Path(file.name).replace(path)
-    except BaseException:
-        Path(file.name).unlink(missing_ok=True)
-        raise
+
+def _write_rows(path: Path, rows: pa.RecordBatch, identity: Mapping[str, Any]) -> None:
+    def write(file: IO[bytes]) -> None:
+        with pa.ipc.new_file(pa.PythonFile(file, "w"), rows.schema) as writer:
+            writer.write_batch(rows)
+
+    def about(payload: pa.Buffer) -> Mapping[str, Any]:
+        """Return the identity, and where the values of the columns begin and end."""
+        held, start = pa.ipc.open_file(payload).get_batch(0), payload.address
+        buffers = [
+            b for column in held.columns for b in column.buffers() if b is not None and b.size
+        ]
+        head = min((b.address for b in buffers), default=start) - start
+        tail = max((b.address + b.size for b in buffers), default=start) - start
+        return {**identity, "head": head, "tail": tail}
+
+    write_sealed(path, write, about)
+
+
+def _rows_path(place: Path) -> Path:
+    return place.with_name(f"{place.name}{ROWS}")
+
+
+def _codes_path(place: Path, column: str) -> Path:
+    return place.with_name(f"{place.name}.{xxhash.xxh3_64_hexdigest(column.encode())}{CODES}")
 
 
 class FileIndex:
@@ -310,240 +425,43 @@ def _ranges(starts: Numbers, stops: Numbers) -> Numbers:
     return np.arange(lengths.sum()) + shifts
 
 
-def _rows_path(place: Path) -> Path:
-    return place.with_name(f"{place.name}{ROWS}")
+def codes_of(values: pa.Array) -> Codes:
+    """Return a number for each value of an exact type; equal values have equal ones."""
+    type_ = values.type
+    if pa.types.is_string(type_):
+        codes = _text_codes(values)
+    elif pa.types.is_decimal128(type_):
+        halves = np.frombuffer(values.buffers()[1], np.uint64).reshape(-1, 2)
+        low, high = halves[values.offset : values.offset + len(values)].T
+        codes = low ^ (high * _ODD)
+    else:
+        number = values.cast(pa.int32()) if pa.types.is_date32(type_) else values
+        whole = number.cast(pa.int64()).fill_null(0)
+        codes = whole.to_numpy(zero_copy_only=False).view(np.uint64).copy()
+    if values.null_count:
+        codes[values.is_null().to_numpy(zero_copy_only=False)] = _NULL
+    return codes
 
 
-def _codes_path(place: Path, column: str) -> Path:
-    return place.with_name(f"{place.name}.{xxhash.xxh3_64_hexdigest(column.encode())}{CODES}")
-
-
-_open: LRUCache[Path, FileIndex] = LRUCache(4096)
-_lock = Lock()
-
-
-class TableIndex:
-    """The index of the data files of a table, in a folder of this machine.
-
-    Raises UsageError if `SLUICE_CACHE_BYTES` is no number.
-    """
-
-    def __init__(self, uri: str):
-        here = local_path(uri)
-        self._uri, self._most = uri, _most_bytes()
-        self._here = None if here is None else Path(os.path.realpath(here))
-        self._folder, self._parents = rows_folder(here or uri), dict[Path, Path]()
-
-    @property
-    def is_begun(self) -> bool:
-        """True if rows of the table may be kept here; most tables were never searched."""
-        return os.path.isdir(self._folder)  # noqa: PTH112  # a Path costs more than the call
-
-    def of(self, data: File, column: str) -> FileIndex | None:
-        """Return what is kept of a data file and of this column's values; None if nothing is."""
-        with suppress(Unusable):
-            place, identity = self._place(data.path), self._identity(data)
-            with _lock:
-                found = _open.get(place)
-            if found is None or found.identity != identity:
-                found = FileIndex(place, identity)
-            found.find(column, _NO_CODES)
-            with _lock:
-                _open[place] = found
-            return found
-        return None
-
-    def is_due(self, column: str) -> bool:
-        """True if the table was searched by this column before; the first search is noted."""
-        note = _codes_path(self._folder / "searched", column)
-        with suppress(OSError):
-            if self._most and note.exists():
-                return True
-            if self._most:
-                self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-                (self._folder / TABLE).write_text(str(self._here or self._uri), "utf-8")
-                note.touch()
-        return False
-
-    def build(
-        self,
-        files: Iterable[File],
-        column: str,
-        read: Collection[str],
-        schema: pa.Schema,
-        every: Iterable[File],
-    ) -> None:
-        """Keep rows and values of data files; where that is impossible, they are searched again.
-
-        `read`: the columns that are kept, beside those that are. `schema`: the table's types.
-        `every`: the files of a version that is read now.
-        """
-        with suppress(OSError, Unusable, pa.ArrowException, OverflowError):
-            os.utime(self._folder)
-            self._prune(every)
-            for data in files:
-                kept = self.of(data, column)
-                if not (kept and kept.has(read)):
-                    self._keep(data, column, read, schema)
-            self._make_room()
-
-    def differing(self, schema: pa.Schema, files: int = 3, rows: int = 100) -> list[str]:
-        """Return the data files, of some drawn ones, of which it holds other rows."""
-        found = []
-        kept = sorted(self._folder.rglob(f"*{ROWS}"))
-        for path in random.sample(kept, min(files, len(kept))):
-            place = path.with_name(path.name.removesuffix(ROWS))
-            with suppress(Unusable, OSError, pa.ArrowException):
-                name, size, modified = MappedFile(path, {}).about["file"][:3]
-                data = File(quote(name), size, modified)
-                index = FileIndex(place, self._identity(data))
-                held = pa.schema([f for f in schema if f.name in index.columns])
-                read = self._read(data.path, held.names[0], held)
-                if read is None or read.num_rows != index.count:
-                    found.append(name)
-                    continue
-                drawn = np.sort(np.random.default_rng().integers(0, index.count, rows))
-                known = index.take(drawn, read.schema).to_pylist()
-                if repr(known) != repr(read.take(pa.array(drawn)).to_pylist()):
-                    found.append(name)
-        return found
-
-    def _place(self, path: str) -> Path:
-        """Return where what is kept of a file begins; raises Unusable for one beside the table."""
-        name = unquote(path)
-        if self._here is None:
-            parts = Path(name).parts
-            if "://" in name or ".." in parts or name.startswith("/"):
-                raise Unusable
-            return self._folder / name
-        data = self._here / name
-        if data.parent not in self._parents:
-            try:
-                inside = Path(os.path.realpath(data.parent)).relative_to(self._here)
-            except ValueError:
-                raise Unusable from None
-            self._parents[data.parent] = self._folder / inside
-        return self._parents[data.parent] / data.name
-
-    def _identity(self, data: File) -> dict[str, Any]:
-        """Return what no other data file has; raises Unusable if this one can't be read."""
-        name = unquote(data.path)
-        if self._here is None:
-            return {"format": FORMAT, "file": [name, data.bytes, data.time]}
-        try:
-            found = (self._here / name).stat()
-        except OSError as error:
-            raise Unusable from error
-        held = [name, found.st_size, found.st_mtime_ns, found.st_ino]
-        return {"format": FORMAT, "file": held}
-
-    def _read(self, path: str, column: str, schema: pa.Schema) -> pa.RecordBatch | None:
-        """Return columns of a data file in the table's types, and the names of all in its metadata.
-
-        None if they are large, or lack the column.
-        """
-        with table_files(self._uri).open(path) as file:
-            stored = file.schema_arrow.names
-            names = [name for name in schema.names if name in stored]
-            if column not in names or _bytes_of(file.metadata, names) > MOST_BYTES:
-                return None
-            rows = file.read(columns=names).select(names)
-        types = pa.schema([schema.field(name) for name in names], {STORED: json.dumps(stored)})
-        known = rows.cast(types).combine_chunks()
-        return known.to_batches()[0] if len(rows) else None
-
-    def _keep(self, data: File, column: str, read: Collection[str], schema: pa.Schema) -> None:
-        place, identity = self._place(data.path), self._identity(data)
-        kept = None
-        with suppress(Unusable):
-            kept = FileIndex(place, identity)
-        names = {column, *read, *(kept.columns if kept else ())}
-        rows = self._read(data.path, column, pa.schema([f for f in schema if f.name in names]))
-        if rows is None:
-            return
-        place.parent.mkdir(parents=True, exist_ok=True)
-        if not (kept and kept.has(names)):
-            _write_rows(_rows_path(place), rows, identity)
-            with _lock:
-                _open.pop(place, None)
-        passing("indexing", self._uri)
-        codes = codes_of(rows[column])
-        order = np.argsort(codes, kind="stable")
-        held = np.concatenate([codes[order], order.view(np.uint64)])
-        known = {**identity, "column": column}
-        _seal(_codes_path(place, column), lambda file: file.write(held.data), lambda _: known)
-
-    def _prune(self, every: Iterable[File]) -> None:
-        """Remove what is kept of data files that are gone, and what was never finished.
-
-        In a store, a file is gone that the version does not have, a day after it was kept: another
-        process may read an earlier version.
-        """
-        there = {self._place(file.path) for file in every} if self._here is None else set()
-        for path in [*self._folder.rglob(f"*{ROWS}"), *self._folder.rglob(f"*{CODES}")]:
-            place = path.with_name(path.name.rsplit(".", 1 if path.suffix == ROWS else 2)[0])
-            if self._here is None:
-                is_there = place in there or time.time() - path.stat().st_mtime < DAY
-            else:
-                is_there = (self._here / place.relative_to(self._folder)).exists()
-            if place.name != "searched" and not is_there:
-                path.unlink(missing_ok=True)
-        for path in self._folder.rglob(f"{UNFINISHED}*"):
-            if time.time() - path.stat().st_mtime > OLD:
-                path.unlink(missing_ok=True)
-
-    def _make_room(self) -> None:
-        """Remove indexes of tables that are gone, and then of those not used for longest."""
-        sizes = dict[Path, int]()
-        for folder in self._folder.parent.iterdir():
-            table = (folder / TABLE).read_text("utf-8") if (folder / TABLE).is_file() else ""
-            if "://" in table or (table and Path(table).is_dir()):
-                files = (path.stat() for path in folder.rglob("*"))
-                sizes[folder] = sum(found.st_size for found in files)
-            else:
-                shutil.rmtree(folder, ignore_errors=True)
-        for folder in sorted(sizes, key=lambda one: one.stat().st_mtime):
-            if sum(sizes.values()) <= self._most:
-                return
-            shutil.rmtree(folder, ignore_errors=True)
-            sizes.pop(folder)
-
-
-def _most_bytes() -> int:
-    """Return the most bytes of all tables' indexes; the least used go first. 0: none is kept."""
-    text = os.environ.get(VARIABLE, "20000000000")
-    if not text.isdigit():
-        raise UsageError(f"{VARIABLE} is {text!r}, not a number of bytes", hint="0 turns it off")
-    return int(text)
-
-
-_NO_CODES = np.array([], np.uint64)
-
-
-def _bytes_of(metadata: pq.FileMetaData, columns: Collection[str]) -> int:
-    """Return the bytes of a data file's columns, not compressed."""
-    groups = (metadata.row_group(number) for number in range(metadata.num_row_groups))
-    parts = (group.column(at) for group in groups for at in range(group.num_columns))
-    return sum(
-        part.total_uncompressed_size
-        for part in parts
-        if part.path_in_schema.partition(".")[0] in columns
-    )
-
-
-def _write_rows(path: Path, rows: pa.RecordBatch, identity: Mapping[str, Any]) -> None:
-    def write(file: IO[bytes]) -> None:
-        with pa.ipc.new_file(pa.PythonFile(file, "w"), rows.schema) as writer:
-            writer.write_batch(rows)
-
-    def about(payload: pa.Buffer) -> Mapping[str, Any]:
-        """Return the identity, and where the values of the columns begin and end."""
-        held, start = pa.ipc.open_file(payload).get_batch(0), payload.address
-        buffers = [
-            b for column in held.columns for b in column.buffers() if b is not None and b.size
-        ]
-        head = min((b.address for b in buffers), default=start) - start
-        tail = max((b.address + b.size for b in buffers), default=start) - start
-        return {**identity, "head": head, "tail": tail}
-
-    _seal(path, write, about)
+def _text_codes(texts: pa.Array) -> Codes:
+    offsets = np.frombuffer(texts.buffers()[1], np.int32)
+    ends = offsets[texts.offset : texts.offset + len(texts) + 1].astype(np.int64)
+    data = texts.buffers()[2]
+    held = np.frombuffer(data, np.uint8) if data else np.zeros(0, np.uint8)
+    padded = np.concatenate([held[ends[0] : ends[-1]], np.zeros(_WORD, np.uint8)])
+    words = np.ndarray((len(padded) - _WORD + 1,), "<u8", padded, strides=(1,))
+    starts, lengths = ends[:-1] - ends[0], np.diff(ends)
+    codes = lengths.astype(np.uint64) * _ODD
+    some = np.flatnonzero(lengths)
+    for step in range(_MOST_WORDS):
+        left = lengths[some] - step * _WORD
+        kept = (_WORD * (_WORD - np.minimum(left, _WORD))).astype(np.uint64)
+        word = words[starts[some] + step * _WORD] << kept
+        mixed = (codes[some] ^ word) * _ODD
+        codes[some] = mixed ^ (mixed >> np.uint64(29))
+        some = some[left > _WORD]
+        if not len(some):
+            break
+    else:
+        codes[some] ^= words[starts[some] + lengths[some] - _WORD]
+    return codes

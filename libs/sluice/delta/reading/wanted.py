@@ -1,4 +1,4 @@
-"""Values that are wanted from a table, which of its files may have some, and the rows found.
+"""Values that are wanted from a table, the files that may have some, and the rows found.
 
 Values are compared by plain equality, so only exact types are searched.
 
@@ -7,7 +7,7 @@ changes, and its feed shows their values, without a second search.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import reduce
 from typing import Any, TypeVar
 
@@ -47,21 +47,6 @@ class Span:
         if self.most.is_valid:
             is_within &= column <= self.most
         return is_within | column.is_null() if self.nulls else is_within
-
-
-@dataclass(frozen=True)
-class Sought:
-    """Columns of the rows that are wanted from files of a table, and the most of each file.
-
-    `stored`: the table's columns. A row matches if all its values are among those of one of
-    `wanted`, and one is within `span`, whose column is in the files and is read.
-    """
-
-    stored: pa.Schema
-    wanted: Sequence[WantedValues]
-    columns: Sequence[str]
-    most: int | None
-    span: Span | None
 
 
 def is_exact(type_: pa.DataType) -> bool:
@@ -141,32 +126,6 @@ class TypeMismatch(Exception):
 
 
 @dataclass(frozen=True)
-class File:
-    """A data file, by its path, bytes and time in the log.
-
-    `kept` masks its remaining rows; `constants` are columns stored outside it. One that is far has
-    no wanted row.
-    """
-
-    path: str
-    bytes: int = 0
-    time: int = 0
-    is_far: bool = False
-    kept: pa.BooleanArray | None = None
-    constants: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def lost(self) -> int:
-        """The number of rows that it no longer has."""
-        return 0 if self.kept is None else self.kept.false_count
-
-    def may_have(self, values: WantedValues) -> bool:
-        """True unless a constant is not among the wanted values."""
-        known = self.constants.items()
-        return all(value in values[n].to_pylist() for n, value in known if n in values)
-
-
-@dataclass(frozen=True)
 class FoundRows:
     """All rows of one version whose values are among those wanted, with their numbers, by file."""
 
@@ -194,13 +153,13 @@ class FoundRows:
 _found: CommitCache[FoundRows] = CommitCache(FOUND_BYTES, lambda found: found.bytes)
 
 
-def keep(uri: str, version: int, found: FoundRows) -> None:
+def keep_found(uri: str, version: int, found: FoundRows) -> None:
     """Keep the rows found in a version of a table, unless there are many or none."""
     if not found.is_empty:
         _found.keep(commit_of(uri, version), found)
 
 
-def take(uri: str, version: int, values: WantedValues) -> Pages | None:
+def take_found(uri: str, version: int, values: WantedValues) -> Pages | None:
     """Return pages that hold all rows with these values, by file; None if they are not known.
 
     The pages are then forgotten.

@@ -23,10 +23,12 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable, write_deltalake
+from deltalake import CommitProperties, DeltaTable, Schema, write_deltalake
+from pyspark.sql.types import StructType
 
 from sluice.changes import CHANGE
 from sluice.delta.log import Action
+from sluice.delta.log.continuity import lost_race_of
 from sluice.delta.log.files import (
     Added,
     RowMask,
@@ -36,14 +38,27 @@ from sluice.delta.log.files import (
     rows_left,
     size_of,
 )
-from sluice.delta.log.opened import keep, open_for_writer, open_version
-from sluice.delta.log.position import Head, Position
-from sluice.delta.places.delta_rs import open_table
+from sluice.delta.log.opened import CHECKPOINTS, keep, open_for_writer, open_version
+from sluice.delta.log.position import Head, Position, head_of
+from sluice.delta.places.delta_rs import open_table, options
 from sluice.delta.places.failpoint import passing
-from sluice.delta.places.table_files import TableFiles, may_create, table_files
-from sluice.delta.reading.local import arrow_schema, plain
+from sluice.delta.places.lake_layout import note_format
+from sluice.delta.places.table_files import TableFiles, check_exclusive, may_create, table_files
+from sluice.delta.reading.local import (
+    arrow_schema,
+    nullable,
+    plain,
+)
 from sluice.delta.reading.searching import FileSearch, Numbers, as_stored, files_of, numbered_rows
-from sluice.delta.reading.wanted import ROW, Pages, TypeMismatch, files_far, gather, is_exact, take
+from sluice.delta.reading.wanted import (
+    ROW,
+    Pages,
+    TypeMismatch,
+    files_far,
+    gather,
+    is_exact,
+    take_found,
+)
 from sluice.delta.writing.filing import by_key
 from sluice.delta.writing.merge import check_applied, merge_arrow
 from sluice.delta.writing.own_commits import (
@@ -71,6 +86,13 @@ from sluice.language.names import CHANGE_TYPE
 from sluice.limits import Limits
 
 PARTED = 8  # times fewer bytes are rewritten in partitions, most of which a small commit leaves
+
+PROPERTIES: Mapping[str, str] = {
+    "delta.enableChangeDataFeed": "true",
+    "delta.enableDeletionVectors": "false",
+    "delta.enableExpiredLogCleanup": "false",
+    **CHECKPOINTS,
+}
 
 
 def commit_position(before: Head, position: Position) -> Committed:
@@ -106,7 +128,7 @@ def commit_arrow(
     done = result_of(before, count_changes(rows[CHANGE]))
     alters = done.changed > done.inserted
     limits = limits or Limits()
-    if alters and is_marked(before, rows, key, limits):
+    if alters and should_mark(before, rows, key, limits):
         with suppress(TypeMismatch):
             return commit_marked(before, rows, key, position, limits)
     table = open_for_writer(before.uri, before.version)
@@ -127,6 +149,68 @@ def commit_arrow(
             check_applied(before, done, merge_arrow(table, rows, columns, key, how))
     keep(before.uri, table)
     return confirm(before, position, done)
+
+
+def should_mark(before: Head, rows: pa.Table, key: Sequence[str], limits: Limits) -> bool:
+    """True if a changelog is better marked than merged: its keys are few, but in many files."""
+    if not most_marked(before, key, limits):
+        return False
+    table = open_version(before.uri, before.version)
+    files = active_files(table).select(["path", "size_bytes", "num_records"]).to_pylist()
+    far = files_far(table, [{name: rows[name] for name in key}])
+    near = [file for file in files if file["path"] not in far]
+    is_parted = bool(table.metadata().partition_columns)
+    most = limits.merged_bytes // (PARTED if is_parted else 1)
+    return (
+        sum(file["size_bytes"] for file in near) > most
+        and rows.num_rows <= limits.marked_share * sum(file["num_records"] for file in near)
+        and added_files(before.uri, before.version) is not None
+    )
+
+
+def commit_marked(
+    before: Head, rows: pa.Table, key: Sequence[str], position: Position, limits: Limits
+) -> Committed:
+    """Commit a changelog like `commit_arrow`, onto exactly the version that `before` names.
+
+    Small files of earlier commits are combined with the new one from time to time.
+    """
+    uri, done = before.uri, result_of(before, count_changes(rows[CHANGE]))
+    table, files = open_version(uri, before.version), added_files(uri, before.version)
+    assert files is not None
+    place = table_files(uri)
+    schema, kept = arrow_schema(uri, before.version), kept_rows(table)
+    with fenced(before, position) as mine:
+        found = list(match_rows(before, Keys(rows, key)))
+        check_applied(before, done, _count_applied(rows, found))
+        (partition,) = table.metadata().partition_columns or (None,)
+        marked = MarkedFiles(place, files, kept, found, schema, limits, partition)
+        txn = {"appId": before.table, "version": mine.batch, "lastUpdated": now()}
+        noted = commit_info(before, mine, "MERGE", done)
+        actions = [*vectors_allowed(table), {"txn": txn}, *marked.actions(rows, key), noted]
+        passing("marked", uri)
+        commit_actions(before, actions)
+    return confirm(before, position, done)
+
+
+def most_marked(before: Head, key: Sequence[str], limits: Limits) -> int:
+    """Return the largest number of changed rows that are marked, if they are not in few files. It
+    is 0 if the table is small, or can't have marked rows.
+    """
+    size = size_of(open_version(before.uri, before.version))
+    is_large = size.bytes > limits.merged_bytes and size.rows is not None
+    return int(limits.marked_share * (size.rows or 0)) if is_large and _can_mark(before, key) else 0
+
+
+def _can_mark(before: Head, key: Sequence[str]) -> bool:
+    """True if rows of the table can be found by the key, and marked in a commit made here."""
+    table = open_version(before.uri, before.version)
+    if not (key and is_plain(table) and may_create(before.uri)):
+        return False
+    schema, parts = arrow_schema(before.uri, before.version), table.metadata().partition_columns
+    if parts and (len(parts) > 1 or not pa.types.is_integer(schema.field(parts[0]).type)):
+        return False
+    return all(name in schema.names and is_exact(schema.field(name).type) for name in key)
 
 
 def _bytes_per_file(rows: pa.Table, table: DeltaTable, limits: Limits) -> int | None:
@@ -156,6 +240,33 @@ def overwrite_arrow(
             writer_properties=writer_properties(plain(rows).schema),
         )
     return confirm(before, position, Committed(before.version + 1, inserted=rows.num_rows))
+
+
+def create(
+    uri: str,
+    schema: StructType,
+    position: Position,
+    *,
+    partition_by: Sequence[str] = (),
+    properties: Mapping[str, str] | None = None,
+) -> Head:
+    """Create an empty table with a change feed and nullable columns. LostRace if there is one."""
+    check_exclusive(uri)
+    note_format(uri)
+    passing("creating", uri)
+    metadata = {"userMetadata": position.to_json()}
+    with lost_race_of(uri, version=-1):
+        table = DeltaTable.create(
+            uri,
+            Schema.from_json(nullable(schema).json()),
+            mode="error",
+            partition_by=list(partition_by) or None,
+            configuration={**PROPERTIES, **(properties or {})},
+            commit_properties=CommitProperties(custom_metadata=metadata, max_commit_retries=0),
+            storage_options=options(uri),
+        )
+    passing("created", uri)
+    return head_of(table, uri)
 
 
 class Keys:
@@ -209,7 +320,7 @@ def match_rows(before: Head, keys: Keys) -> Iterator[Matched]:
     """
     schema = arrow_schema(before.uri, before.version)
     key = pa.schema([schema.field(name) for name in keys.key])
-    pages: Pages | None = take(before.uri, before.version, keys.values)
+    pages: Pages | None = take_found(before.uri, before.version, keys.values)
     if pages is None:
         table = open_version(before.uri, before.version)
         parts = table.metadata().partition_columns
@@ -315,68 +426,6 @@ class MarkedFiles:
 
     def _visible(self, rows: pa.Table) -> pa.Table:
         return rows.select(self.schema.names).cast(self.schema)
-
-
-def most_marked(before: Head, key: Sequence[str], limits: Limits) -> int:
-    """Return the largest number of changed rows that are marked, if they are not in few files. It
-    is 0 if the table is small, or can't have marked rows.
-    """
-    size = size_of(open_version(before.uri, before.version))
-    is_large = size.bytes > limits.merged_bytes and size.rows is not None
-    return int(limits.marked_share * (size.rows or 0)) if is_large and _can_mark(before, key) else 0
-
-
-def _can_mark(before: Head, key: Sequence[str]) -> bool:
-    """True if rows of the table can be found by the key, and marked in a commit made here."""
-    table = open_version(before.uri, before.version)
-    if not (key and is_plain(table) and may_create(before.uri)):
-        return False
-    schema, parts = arrow_schema(before.uri, before.version), table.metadata().partition_columns
-    if parts and (len(parts) > 1 or not pa.types.is_integer(schema.field(parts[0]).type)):
-        return False
-    return all(name in schema.names and is_exact(schema.field(name).type) for name in key)
-
-
-def is_marked(before: Head, rows: pa.Table, key: Sequence[str], limits: Limits) -> bool:
-    """True if a changelog is better marked than merged: its keys are few, but in many files."""
-    if not most_marked(before, key, limits):
-        return False
-    table = open_version(before.uri, before.version)
-    files = active_files(table).select(["path", "size_bytes", "num_records"]).to_pylist()
-    far = files_far(table, [{name: rows[name] for name in key}])
-    near = [file for file in files if file["path"] not in far]
-    is_parted = bool(table.metadata().partition_columns)
-    most = limits.merged_bytes // (PARTED if is_parted else 1)
-    return (
-        sum(file["size_bytes"] for file in near) > most
-        and rows.num_rows <= limits.marked_share * sum(file["num_records"] for file in near)
-        and added_files(before.uri, before.version) is not None
-    )
-
-
-def commit_marked(
-    before: Head, rows: pa.Table, key: Sequence[str], position: Position, limits: Limits
-) -> Committed:
-    """Commit a changelog like `commit_arrow`, onto exactly the version that `before` names.
-
-    Small files of earlier commits are combined with the new one from time to time.
-    """
-    uri, done = before.uri, result_of(before, count_changes(rows[CHANGE]))
-    table, files = open_version(uri, before.version), added_files(uri, before.version)
-    assert files is not None
-    place = table_files(uri)
-    schema, kept = arrow_schema(uri, before.version), kept_rows(table)
-    with fenced(before, position) as mine:
-        found = list(match_rows(before, Keys(rows, key)))
-        check_applied(before, done, _count_applied(rows, found))
-        (partition,) = table.metadata().partition_columns or (None,)
-        marked = MarkedFiles(place, files, kept, found, schema, limits, partition)
-        txn = {"appId": before.table, "version": mine.batch, "lastUpdated": now()}
-        noted = commit_info(before, mine, "MERGE", done)
-        actions = [*vectors_allowed(table), {"txn": txn}, *marked.actions(rows, key), noted]
-        passing("marked", uri)
-        commit_actions(before, actions)
-    return confirm(before, position, done)
 
 
 def _count_applied(rows: pa.Table, found: Sequence[Matched]) -> tuple[int, int, int]:

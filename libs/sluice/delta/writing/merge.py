@@ -8,6 +8,7 @@ report how many rows they inserted, updated and deleted.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from weakref import WeakSet
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable
@@ -16,6 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import IntegralType
 
 from sluice.changes import CHANGE
+from sluice.declare.stores import store_of
 from sluice.delta.log.continuity import lost_race_of
 from sluice.delta.log.files import table_size
 from sluice.delta.log.opened import open_version
@@ -23,8 +25,9 @@ from sluice.delta.log.position import Head, Position
 from sluice.delta.places.delta_rs import open_table
 from sluice.delta.places.failpoint import passing
 from sluice.delta.places.lake_layout import table_at
-from sluice.delta.reading.local import plain
-from sluice.delta.reading.spark_reads import check_spark_may_commit
+from sluice.delta.reading.local import (
+    plain,
+)
 from sluice.delta.reading.wanted import KeyBounds, clusters
 from sluice.delta.writing import own_commits
 from sluice.delta.writing.filing import in_order
@@ -36,7 +39,8 @@ from sluice.delta.writing.own_commits import (
     result_of,
     writer_properties,
 )
-from sluice.errors import HistoryLost
+from sluice.errors import HistoryLost, UsageError
+from sluice.interpreter import is_here
 from sluice.limits import Limits
 
 Applied = tuple[int, ...]  # number of rows for each of CHANGES
@@ -297,3 +301,39 @@ def changelog_counts(rows: DataFrame) -> dict[str, int]:
     """Count the rows of each change type in a changelog. One Spark job."""
     counted = rows.groupBy(CHANGE).agg(F.count(F.lit(1)).alias("n")).collect()
     return {row[CHANGE]: row["n"] for row in counted}
+
+
+_checked: "WeakSet[SparkSession]" = WeakSet()
+
+
+def check_spark_may_commit(session: SparkSession, table_uri: str) -> None:
+    """Raise UsageError if Spark's commits to a table would not exclude other processes'.
+
+    On S3, Spark makes the same conditional request as delta-rs if it is configured for that. A
+    Connect server that Sluice did not start may not be.
+    """
+    store = store_of(table_uri)
+    if store and not store.takes_spark:
+        raise UsageError(
+            f"Spark must not commit to {table_uri}: {store.why_not_spark}",
+            hint="nothing was committed; this is a defect of Sluice, which commits by delta-rs",
+        )
+    if not store or not store.conf or session in _checked or is_here(session):
+        return  # what runs here leaves such a commit to Spark
+    has = {name: session.conf.get(name, "") or "not set" for name in store.conf}
+    faults = [f"{n} is {has[n]}, not {value}" for n, value in store.conf.items() if has[n] != value]
+    if faults:
+        raise UsageError(
+            f"Spark must not commit to {table_uri}: {'; '.join(faults)}",
+            hint="nothing was committed; set its server up for S3, or write `commit: delta-rs` "
+            "under `spark:`",
+        )
+    _checked.add(session)
+
+
+def replace_where(uri: str, rows: DataFrame, predicate: str) -> None:
+    """Replace the rows that `predicate` selects by `rows`, with Spark. Raises LostRace."""
+    check_spark_may_commit(rows.sparkSession, uri)
+    with lost_race_of(uri, open_table(uri).version()):
+        writer = rows.write.format("delta").mode("overwrite")
+        writer.option("replaceWhere", predicate).save(uri)

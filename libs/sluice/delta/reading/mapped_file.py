@@ -1,0 +1,98 @@
+"""A file of the index of rows: mapped, whole or not there, and never trusted.
+
+It has a payload, a description, and a checksum for each block of the payload. A block is compared
+with its checksum when it is used.
+"""
+
+import json
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import pyarrow as pa
+import xxhash
+
+UNFINISHED = ".unfinished-"
+BLOCK = 4096  # bytes, a page of memory
+END = 24  # bytes: lengths of payload and description, checksum of description and blocks' checksums
+
+
+class Unusable(Exception):
+    """An index is missing, of another file, cut or altered."""
+
+
+class MappedFile:
+    """A file of this index, mapped: a payload, a description, and a checksum for each block.
+
+    Raises Unusable if it can't be used for the data file that `about` names.
+    """
+
+    def __init__(self, path: Path, about: Mapping[str, Any]):
+        try:
+            whole = pa.memory_map(str(path)).read_buffer()
+        except (OSError, pa.ArrowInvalid) as error:
+            raise Unusable from error
+        if len(whole) < END:
+            raise Unusable
+        payload, described, sealed = np.frombuffer(whole[-END:], np.uint64).tolist()
+        blocks = -(-payload // BLOCK)
+        ends = (payload, payload + 8 * blocks, payload + 8 * blocks + described)
+        if ends[-1] + END != len(whole) or _checksum(whole[payload : ends[-1]]) != sealed:
+            raise Unusable
+        self.payload = whole[:payload]
+        self.about = json.loads(whole[ends[1] : ends[2]].to_pybytes())
+        self._sums = np.frombuffer(whole[ends[0] : ends[1]], np.uint64)
+        self._is_right = np.zeros(blocks, np.bool_)
+        if {name: self.about.get(name) for name in about} != about:
+            raise Unusable
+
+    def check(self, starts: np.ndarray, stops: np.ndarray) -> None:
+        """Compare the blocks of these ranges with their checksums; raises Unusable."""
+        used, count = stops > starts, len(self._is_right)
+        begun = np.bincount(starts[used] // BLOCK, minlength=count + 1)
+        ended = np.bincount((stops[used] - 1) // BLOCK + 1, minlength=count + 1)
+        is_touched = np.cumsum(begun - ended)[:count] > 0
+        blocks, view = np.flatnonzero(is_touched & ~self._is_right), memoryview(self.payload)
+        for number, known in zip(blocks.tolist(), self._sums[blocks].tolist(), strict=True):
+            if _checksum(view[number * BLOCK : (number + 1) * BLOCK]) != known:
+                raise Unusable
+        self._is_right[blocks] = True
+
+    def check_all(self) -> None:
+        """Compare the whole payload with its checksum; raises Unusable."""
+        if _checksum(self.payload) != self.about["whole"]:
+            raise Unusable
+        self._is_right[:] = True
+
+
+def _checksum(data: pa.Buffer | memoryview) -> int:
+    return xxhash.xxh3_64_intdigest(data)
+
+
+def write_sealed(
+    path: Path,
+    write: Callable[[IO[bytes]], object],
+    about: Callable[[pa.Buffer], Mapping[str, Any]],
+) -> None:
+    """Write such a file, which is there whole or not at all.
+
+    `write` writes the payload, and `about` describes what was written.
+    """
+    file = tempfile.NamedTemporaryFile(dir=path.parent, prefix=UNFINISHED, delete=False)  # noqa: SIM115
+    try:
+        with file:
+            write(file)
+            file.flush()
+            payload = pa.memory_map(file.name).read_buffer()
+            view = memoryview(payload)
+            blocks = range(0, len(view), BLOCK)
+            sums = np.array([_checksum(view[at : at + BLOCK]) for at in blocks], np.uint64)
+            described = json.dumps({**about(payload), "whole": _checksum(view)}).encode()
+            ends = (len(view), len(described), _checksum(sums.tobytes() + described))
+            file.writelines((sums.tobytes(), described, np.array(ends, np.uint64).tobytes()))
+        Path(file.name).replace(path)
+    except BaseException:
+        Path(file.name).unlink(missing_ok=True)
+        raise
