@@ -123,7 +123,7 @@ class SourceKind(Kind):
     def rebuild(
         self, spark: Spark, project: Project, table: Table, run: Run, as_landed: bool
     ) -> tuple[BatchReport, bool] | None:
-        from sluice.sources.feeds import rebuild
+        from sluice.sources.rebuild import rebuild
 
         return rebuild(spark, project, table, run, as_landed)
 

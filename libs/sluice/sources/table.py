@@ -40,15 +40,9 @@ from sluice.language.names import CHANGE_TYPE
 from sluice.limits import Limits
 from sluice.sources import Source
 from sluice.sources.delivery import Delivery, judge_rows, next_moment
-from sluice.sources.origins import (
-    TableOrigin,
-    VersionRange,
-    check_columns,
-    check_files,
-    check_source,
-    range_of,
-)
+from sluice.sources.origins import TableOrigin, check_source
 from sluice.sources.replacement import or_unchanged, replace_interval
+from sluice.sources.versions import VersionRange, check_columns, check_files, range_of
 from sluice.spark.session import Spark
 
 NOTHING = -1  # the version before the first

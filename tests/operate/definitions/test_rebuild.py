@@ -14,7 +14,7 @@ from tests.support.landed import ALLOWED, Landed, NewLanded, day, folder_of
 from sluice.engine.advance import Run
 from sluice.errors import ColumnsChanged, ConfigError, HistoryLost, LostRace, UsageError
 from sluice.operate.rebuild import rebuild
-from sluice.sources import feeds as again
+from sluice.sources import rebuild as again
 
 HEAD = 'pipeline: shop\nschedule: "@daily"\nstart_date: 2024-01-01\n'
 TOTALS = """

@@ -16,7 +16,7 @@ from tests.support.landed import RUN, Landed
 from sluice.engine import BatchReport
 from sluice.operate.delivering import replay, to_replay
 from sluice.operate.run import deliver
-from sluice.sources.origins import VersionRange
+from sluice.sources.versions import VersionRange
 
 FEED = {"delta.enableChangeDataFeed": "true"}
 SOURCE = """\
