@@ -40,7 +40,8 @@ from sluice.delta.writing.commit import commit_arrow, create
 from sluice.engine import BatchReport
 from sluice.engine.advance import Run, advance
 from sluice.limits import Limits
-from sluice.spark.session import PROCESS, SPARK, Spark, with_spark
+from sluice.spark.engine import PROCESS, SPARK
+from sluice.spark.session import Spark, with_spark
 
 GROUPS, PRODUCTS = 50_000, 20_000
 SALES = "id BIGINT, g BIGINT, p BIGINT, v BIGINT, d DOUBLE, w STRING, at TIMESTAMP"

@@ -13,7 +13,8 @@ from sluice.declare.project import Project
 from sluice.delta.places.delta_rs import open_table
 from sluice.interpreter import UnsupportedLocally
 from sluice.limits import Limits
-from sluice.spark.session import PROCESS, Spark
+from sluice.spark.engine import PROCESS
+from sluice.spark.session import Spark
 
 TIMES = 100
 ROWS = 2_000_000 // TIMES

@@ -10,7 +10,8 @@ from pyspark.sql import functions as F
 from sluice.declare.settings import SparkSettings
 from sluice.errors import MissingDependency
 from sluice.limits import Limits
-from sluice.spark.session import LARGE, SMALL, Spark, too_large
+from sluice.spark.engine import too_large
+from sluice.spark.session import LARGE, SMALL, Spark
 
 
 @pytest.mark.usefixtures("real_spark")

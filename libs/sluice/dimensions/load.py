@@ -66,7 +66,8 @@ from sluice.interpreter import is_here, rehearse
 from sluice.language.names import COLUMNS, CURRENT, FORGOTTEN, QUARANTINE, internal
 from sluice.limits import Limits
 from sluice.meter import Clock
-from sluice.spark.session import Spark, engine_of, reason_for_spark, too_large
+from sluice.spark.engine import engine_of, reason_for_spark, too_large
+from sluice.spark.session import Spark
 
 DATABASE = "postgresql://user:password@host:port/database"
 KINDS = {"postgres": "postgresql"}  # Airflow's names with another spelling in JDBC

@@ -27,7 +27,7 @@ from sluice.engine.judging import judge
 from sluice.engine.plan import Node, rebuild_size
 from sluice.engine.windows import Horizon
 from sluice.limits import Limits
-from sluice.spark.session import engine_of, left_to_spark, too_large
+from sluice.spark.engine import engine_of, left_to_spark, too_large
 
 Values = Callable[[Callable[..., DataFrame]], pa.Table | None]
 

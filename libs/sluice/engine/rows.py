@@ -1,20 +1,15 @@
-"""Rows of a batch: computed once and read again, picked from large tables, or pruned by bounds.
+"""Rows of a batch: computed once and read again, picked from large tables, or bounded for a scan.
 
-Rows that a batch computes once and reads more than once: few as Arrow, many in Spark.
-
-Both can be filtered, counted, combined with other rows, and read as a changelog.
-
-The rows of few touched groups, picked from large tables in this process.
+Rows that a batch reads more than once are computed once: few are kept as Arrow, many in Spark. Both
+can be filtered, counted, combined with other rows, and read as a changelog.
 
 A batch that touches some thousand groups needs few rows of tables that Spark would scan for
-seconds. If the columns that name a group are plain columns of an exact type, their values find
-these rows. The result may hold rows of other groups; the operator leaves them out.
+seconds. If the columns that name a group are plain columns of an exact type, their values pick
+these rows in this process. The result may hold rows of other groups; the operator leaves them out.
 
-Literal bounds of the touched groups, so that a scan of a large table skips files.
-
-If a table's groups are in few files each (keys that grow with time, clustered tables), file
-statistics then exclude most of it. The bounds take a small Spark job or two, which pays off only
-before a large scan.
+If a table's groups are in few files each (keys that grow with time, clustered tables), literal
+bounds of the touched groups let a scan skip most files by their statistics. The bounds take a small
+Spark job or two, which pays off only before a large scan.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

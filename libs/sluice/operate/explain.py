@@ -40,7 +40,7 @@ from sluice.engine.plan import Node, nodes_of, plan_batch, plan_rebuild
 from sluice.errors import ConfigError, MissingDependency, SluiceError, UsageError
 from sluice.language.names import declared_id
 from sluice.operate.rebuild import redefined_parts
-from sluice.spark.session import reason_for_spark
+from sluice.spark.engine import reason_for_spark
 
 LEFT = "maintain"  # what comes next for a table that a changed query has left behind
 STOPPED = "stopped"  # what comes next for a table that can't go on

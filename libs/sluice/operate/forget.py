@@ -44,7 +44,8 @@ from sluice.operate.forgetting import Done, Forgetting, delivered_in
 from sluice.operate.subjects import Asked, SearchResult, Sought, rows_of_any, search
 from sluice.operate.tables import built_from, fed_by, looks_up
 from sluice.read.snapshot import Snapshot
-from sluice.spark.session import PROCESS, Spark
+from sluice.spark.engine import PROCESS
+from sluice.spark.session import Spark
 
 AGAIN = "run this again; a file of a killed attempt is deleted when it is a day old"
 WITH_THEM = "it may be of the tables named here: forget it there"

@@ -38,7 +38,8 @@ from sluice.operate.verify import leniently
 from sluice.read.changelog import Sample, row_of
 from sluice.read.keyed import KeyedTable
 from sluice.read.snapshot import Snapshot
-from sluice.spark.session import Spark, too_large
+from sluice.spark.engine import too_large
+from sluice.spark.session import Spark
 
 KINDS = ("insert", "update", "delete")
 

@@ -51,7 +51,8 @@ from sluice.limits import Limits
 from sluice.meter import Clock
 from sluice.operate.delivering import delivering
 from sluice.operate.preview import downstream
-from sluice.spark.session import Spark, too_large
+from sluice.spark.engine import too_large
+from sluice.spark.session import Spark
 
 
 def redefined_parts(project: Project, table: Table) -> dict[str, str]:

@@ -49,7 +49,8 @@ from sluice.engine.retries import naming_data_faults
 from sluice.errors import UsageError
 from sluice.language.names import INTERVAL, INTERVALS, Row
 from sluice.operate.maintain import kept_in
-from sluice.spark.session import Spark, too_large
+from sluice.spark.engine import too_large
+from sluice.spark.session import Spark
 
 
 def faults(project: Project, table: Table) -> dict[str, tuple[str, ...]]:

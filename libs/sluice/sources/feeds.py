@@ -38,7 +38,8 @@ from sluice.sources.origins import check_source, list_files, origin_of
 from sluice.sources.replacement import KEY
 from sluice.sources.table import TableFeed
 from sluice.sources.topic import TopicFeed
-from sluice.spark.session import Spark, reason_for_spark
+from sluice.spark.engine import reason_for_spark
+from sluice.spark.session import Spark
 from sluice.terminal.output import pluralize
 
 

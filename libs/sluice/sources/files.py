@@ -53,7 +53,8 @@ from sluice.sources.replacement import (
     replace_interval,
     report_unchanged,
 )
-from sluice.spark.session import Spark, too_large
+from sluice.spark.engine import too_large
+from sluice.spark.session import Spark
 
 MICROS = pa.timestamp("us", "UTC")
 _NOTED = pa.schema({"path": pa.string(), ARRIVED: MICROS})

@@ -51,7 +51,8 @@ from sluice.sources.delivery import plan_delivery
 from sluice.sources.feeds import feed_of
 from sluice.sources.origins import origin_of, path_of
 from sluice.sources.replacement import replace_interval
-from sluice.spark.session import Spark, too_large
+from sluice.spark.engine import too_large
+from sluice.spark.session import Spark
 
 T = TypeVar("T")
 

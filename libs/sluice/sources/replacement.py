@@ -53,7 +53,8 @@ from sluice.language.interval import Interval
 from sluice.language.names import FORGOTTEN, ID, INTERVAL, INTERVALS
 from sluice.meter import Clock
 from sluice.sources.delivery import Delivery, ReadDelivery, read_delivery, stored_rows
-from sluice.spark.session import Spark, engine_of, too_large
+from sluice.spark.engine import engine_of, too_large
+from sluice.spark.session import Spark
 
 MENDING = "fix the delivery"
 MOUNTING = "check the landing folder, and deliver the files again"

@@ -1,28 +1,21 @@
-"""One Spark session per process, started only when a batch has something to do.
+"""Spark's session of a process, started only when a batch has something to do.
 
 The same jobs run in their own Spark (local, standalone, YARN, Kubernetes by `master`) and through
 Spark Connect. The settings that they need of either are here.
 
-Settings by which Spark reads and commits on S3, by Hadoop's S3A.
+On S3, Spark reads and commits by Hadoop's S3A. A commit must fail if its version is there. The log
+store asks S3A to create a version's file by a `PUT` with `If-None-Match: *`, as delta-rs does. So
+both may meet on one table, in any processes. Delta's own log store for S3 has a lock of one JVM in
+its place. Credentials are in no setting: the JVM takes them from its environment, a profile or a
+role, and sends them to its workers.
 
-A commit must fail if its version is there. The log store asks S3A to create a version's file by a
-`PUT` with `If-None-Match: *`, as delta-rs does. So both may meet on one table, in any processes.
-Delta's own log store for S3 has a lock of one JVM in its place.
+PySpark asks Java for a class at each function of an expression, and py4j then searches every jar
+under every package that Spark imports. A batch makes thousands of such expressions, so classes and
+static methods are asked for once.
 
-Credentials are in no setting: the JVM takes them from its environment, a profile or a role, and
-sends them to its workers.
-
-Java's classes and static methods that expressions need, asked for once.
-
-PySpark asks Java for a class at each function of an expression. py4j then searches every jar under
-every package that Spark imports. A batch makes thousands of such expressions.
-
-Progress of a long computation: a line every half minute, for readers of a task's log.
-
-A Spark Connect server reports to its clients; a Spark of one's own is asked. Commands draw their
-own progress and ignore these lines. If Spark shows pages of its own, the log gives their address.
-
-`engine_of` finds the engine that work would take, without doing it.
+A long computation logs its progress every half minute, for readers of a task's log. A Spark Connect
+server reports to its clients; a Spark of one's own is asked. Commands draw their own progress and
+ignore these lines. If Spark shows pages of its own, the log gives their address.
 """
 
 import gc
@@ -30,23 +23,23 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 from threading import Event, Lock, Thread
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from sluice import extras
 from sluice.declare.project import SparkSettings
 from sluice.declare.stores import S3
 from sluice.delta.places.delta_rs import endpoint_of, region
-from sluice.delta.reading.local import without_rows
 from sluice.errors import MissingDependency
 from sluice.extras import require
 from sluice.limits import Limits
 from sluice.meter import METER, Clock
+from sluice.spark.engine import PROCESS, SPARK, T, by_spark, left_to_spark
 from sluice.spark.jars import classpath
 from sluice.spark.java import Archive, environment, java_home
 from sluice.spark.starting import check_age, check_server, hush, lasting, start_or_explain
@@ -64,26 +57,6 @@ _PROVIDERS = (
     "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider",
 )
 
-
-def conf() -> dict[str, str]:
-    """Return the configuration of a Spark to start."""
-    hadoop = {f"spark.hadoop.fs.{name}": value for name, value in _settings().items() if value}
-    return {**S3.conf, **hadoop}
-
-
-def _settings() -> dict[str, str]:
-    endpoint = endpoint_of("s3://")
-    return {
-        "s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",
-        "s3a.input.stream.type": "classic",  # the newer one prefetches column chunks
-        "s3a.create.checksum.algorithm": "SHA256",  # required with object lock
-        "s3a.aws.credentials.provider": ",".join(_PROVIDERS),
-        "s3a.endpoint": endpoint,
-        "s3a.endpoint.region": region(),
-        "s3a.path.style.access": "true" if endpoint else "",
-    }
-
-
 CLASSES = (
     "functions",
     "PythonSQLUtils",
@@ -91,96 +64,10 @@ CLASSES = (
     "org.apache.spark.sql.functions",
 )
 
-
-class _Kept:
-    """A Java class whose static methods are looked up once."""
-
-    def __init__(self, java_class: Any):
-        self._java_class = java_class
-
-    def __getattr__(self, name: str) -> Any:
-        member = getattr(self._java_class, name)
-        setattr(self, name, member)
-        return member
-
-
-def keep_classes(jvm: Any) -> None:
-    """Make the view `jvm` keep these classes; py4j asks Java for missing names."""
-    for name in CLASSES:
-        setattr(jvm, name, _Kept(getattr(jvm, name)))
-
-
 EVERY = 30.0
 UI_PORT = "4040"
 log = logging.getLogger(__name__)
 
-
-class Progress:
-    """Listener for the progress that a Spark Connect server reports of a session's operations."""
-
-    def __init__(self) -> None:
-        self._operation = ""
-        self._printed = 0.0
-
-    def __call__(
-        self, stages: Any, inflight_tasks: int, operation_id: str | None, done: bool, **_: Any
-    ) -> None:
-        """Log the operation's progress, unless that was done a short while ago."""
-        now = time.monotonic()
-        if operation_id and operation_id != self._operation:
-            self._operation, self._printed = operation_id, now
-        if stages and not done and now - self._printed >= EVERY:
-            self._printed = now
-            finished = sum(stage.num_completed_tasks for stage in stages)
-            known = sum(stage.num_tasks for stage in stages)
-            read = sum(stage.num_bytes_read for stage in stages) / 1e6
-            _print(finished, known, inflight_tasks, f", {read:,.0f} MB read")
-
-
-def watch(context: "SparkContext") -> Event:
-    """Log the progress of this process's own Spark at intervals, until the event is set."""
-    ended = Event()
-    Thread(target=_watch, args=(context, ended), name="progress", daemon=True).start()
-    return ended
-
-
-def say_where(session: "SparkSession", *, is_remote: bool) -> None:
-    """Log the address of Spark's own pages, if it has any."""
-    if not is_remote:
-        url = session.sparkContext.uiWebUrl
-    elif session.conf.get("spark.ui.enabled", "true") == "true":
-        host = session.conf.get("spark.driver.host", "localhost")
-        url = f"http://{host}:{session.conf.get('spark.ui.port', UI_PORT)}"
-    else:
-        url = None
-    if url:
-        log.info("Spark's own pages: %s", url)
-
-
-def _watch(context: "SparkContext", ended: Event) -> None:
-    """Log the progress of jobs that last from one look to the next."""
-    tracker, before = context.statusTracker(), frozenset[int]()
-    while not ended.wait(EVERY):
-        try:
-            jobs = frozenset(tracker.getActiveJobsIds())
-            found = [tracker.getStageInfo(nth) for nth in tracker.getActiveStageIds()]
-        except Exception:  # noqa: BLE001 Spark has ended, which is reported elsewhere
-            return
-        stages = [stage for stage in found if stage]
-        if stages and jobs & before:
-            finished = sum(stage.numCompletedTasks for stage in stages)
-            running = sum(stage.numActiveTasks for stage in stages)
-            _print(finished, sum(stage.numTasks for stage in stages), running)
-        before = jobs
-
-
-def _print(finished: int, known: int, running: int, more: str = "") -> None:
-    log.info("so far %s of %s Spark tasks done, %s running%s", finished, known, running, more)
-
-
-T = TypeVar("T")
-BY_SETTINGS = "the project's `spark` settings leave small batches to it"
-PROCESS, SPARK = "process", "spark"  # engines of a batch
 LOGGING = Path(__file__).with_name("log4j2.properties")
 RUNTIME_CONF: Mapping[str, str] = {
     "spark.sql.session.timeZone": "UTC",
@@ -334,7 +221,7 @@ class Spark:
         reason, unless the settings are the reason. Without Spark, DividedByZero is raised. `clock`
         times the start of Spark. `what`: the work in an error's words; else a batch.
         """
-        engine, guard, is_begun = _by_spark(self.settings, why), "", False
+        engine, guard, is_begun = by_spark(self.settings, why), "", False
         if not why and self.settings.computes_here:
             is_begun = True
             from sluice.interpreter import BadValue, DividedByZero
@@ -373,26 +260,6 @@ class Spark:
 
             with suppress(Py4JError, ConnectionError):  # Java has ended already
                 self.session.stop()
-
-
-def left_to_spark() -> tuple[type[Exception], ...]:
-    """Return the errors by which the interpreter leaves work to Spark."""
-    from google.protobuf.message import DecodeError
-    from pyspark.errors import PySparkException
-
-    from sluice.interpreter import UnsupportedLocally
-
-    return UnsupportedLocally, PySparkException, DecodeError
-
-
-def too_large(size: int, most: int) -> str:
-    """Return why Spark does work that reads more bytes than `most`; '' if it reads no more."""
-    return f"{size / 1e6:,.1f} MB are read at once" if size > most else ""
-
-
-def _by_spark(settings: SparkSettings, why: str) -> str:
-    """Return SPARK with the reason; alone if the settings leave all work to it."""
-    return f"{SPARK}: {why}" if why and settings.computes_here else SPARK
 
 
 def with_spark(settings: SparkSettings, work: Callable[["Spark"], T]) -> T:
@@ -444,17 +311,6 @@ def another_session(settings: SparkSettings, session: "SparkSession") -> "SparkS
     return session.newSession()
 
 
-def has_no_jvm(session: "SparkSession") -> bool:
-    """True if it is a client's: of a Spark Connect server, or of the interpreter."""
-    return any(c.__module__.startswith("pyspark.sql.connect") for c in type(session).__mro__)
-
-
-def remote_of(settings: SparkSettings) -> str | None:
-    """Return the address of the Spark Connect server, if one is to be used."""
-    configured = settings.remote if settings.engine == "connect" else None
-    return os.environ.get("SPARK_REMOTE") or configured
-
-
 def local_conf(settings: SparkSettings, *, is_short: bool = False) -> dict[str, str]:
     """Return the whole configuration of a Spark that a process starts."""
     found = classpath(drivers=settings.drivers)
@@ -478,27 +334,112 @@ def local_conf(settings: SparkSettings, *, is_short: bool = False) -> dict[str, 
     }
 
 
-def engine_of(
-    settings: SparkSettings, work: Callable[["SparkSession"], object], why: str = ""
-) -> str:
-    """Return the engine of `work` as a report names it; tables have no rows meanwhile.
-
-    `work` compiles what would be computed. `why`: as of `Spark.best`.
-    """
-    if why or not settings.computes_here:
-        return _by_spark(settings, why)
-    from sluice.interpreter.local_session import Session, interpreting
-
-    try:
-        with without_rows(), interpreting(Session()) as session:
-            work(session)  # type: ignore[arg-type] # a client like others
-    except left_to_spark() as reason:
-        return f"{SPARK}: {reason}"
-    return PROCESS
+def has_no_jvm(session: "SparkSession") -> bool:
+    """True if it is a client's: of a Spark Connect server, or of the interpreter."""
+    return any(c.__module__.startswith("pyspark.sql.connect") for c in type(session).__mro__)
 
 
-def reason_for_spark(engine: str) -> Iterator[str]:
-    """Yield the reason, in words, why work is left to Spark, if it is."""
-    name, _, reason = engine.partition(": ")
-    if name == SPARK:
-        yield f"by Spark: {reason or BY_SETTINGS}"
+def remote_of(settings: SparkSettings) -> str | None:
+    """Return the address of the Spark Connect server, if one is to be used."""
+    configured = settings.remote if settings.engine == "connect" else None
+    return os.environ.get("SPARK_REMOTE") or configured
+
+
+def conf() -> dict[str, str]:
+    """Return the configuration of a Spark to start."""
+    hadoop = {f"spark.hadoop.fs.{name}": value for name, value in _settings().items() if value}
+    return {**S3.conf, **hadoop}
+
+
+def _settings() -> dict[str, str]:
+    endpoint = endpoint_of("s3://")
+    return {
+        "s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",
+        "s3a.input.stream.type": "classic",  # the newer one prefetches column chunks
+        "s3a.create.checksum.algorithm": "SHA256",  # required with object lock
+        "s3a.aws.credentials.provider": ",".join(_PROVIDERS),
+        "s3a.endpoint": endpoint,
+        "s3a.endpoint.region": region(),
+        "s3a.path.style.access": "true" if endpoint else "",
+    }
+
+
+class _Kept:
+    """A Java class whose static methods are looked up once."""
+
+    def __init__(self, java_class: Any):
+        self._java_class = java_class
+
+    def __getattr__(self, name: str) -> Any:
+        member = getattr(self._java_class, name)
+        setattr(self, name, member)
+        return member
+
+
+def keep_classes(jvm: Any) -> None:
+    """Make the view `jvm` keep these classes; py4j asks Java for missing names."""
+    for name in CLASSES:
+        setattr(jvm, name, _Kept(getattr(jvm, name)))
+
+
+class Progress:
+    """Listener for the progress that a Spark Connect server reports of a session's operations."""
+
+    def __init__(self) -> None:
+        self._operation = ""
+        self._printed = 0.0
+
+    def __call__(
+        self, stages: Any, inflight_tasks: int, operation_id: str | None, done: bool, **_: Any
+    ) -> None:
+        """Log the operation's progress, unless that was done a short while ago."""
+        now = time.monotonic()
+        if operation_id and operation_id != self._operation:
+            self._operation, self._printed = operation_id, now
+        if stages and not done and now - self._printed >= EVERY:
+            self._printed = now
+            finished = sum(stage.num_completed_tasks for stage in stages)
+            known = sum(stage.num_tasks for stage in stages)
+            read = sum(stage.num_bytes_read for stage in stages) / 1e6
+            _print(finished, known, inflight_tasks, f", {read:,.0f} MB read")
+
+
+def watch(context: "SparkContext") -> Event:
+    """Log the progress of this process's own Spark at intervals, until the event is set."""
+    ended = Event()
+    Thread(target=_watch, args=(context, ended), name="progress", daemon=True).start()
+    return ended
+
+
+def say_where(session: "SparkSession", *, is_remote: bool) -> None:
+    """Log the address of Spark's own pages, if it has any."""
+    if not is_remote:
+        url = session.sparkContext.uiWebUrl
+    elif session.conf.get("spark.ui.enabled", "true") == "true":
+        host = session.conf.get("spark.driver.host", "localhost")
+        url = f"http://{host}:{session.conf.get('spark.ui.port', UI_PORT)}"
+    else:
+        url = None
+    if url:
+        log.info("Spark's own pages: %s", url)
+
+
+def _watch(context: "SparkContext", ended: Event) -> None:
+    """Log the progress of jobs that last from one look to the next."""
+    tracker, before = context.statusTracker(), frozenset[int]()
+    while not ended.wait(EVERY):
+        try:
+            jobs = frozenset(tracker.getActiveJobsIds())
+            found = [tracker.getStageInfo(nth) for nth in tracker.getActiveStageIds()]
+        except Exception:  # noqa: BLE001 Spark has ended, which is reported elsewhere
+            return
+        stages = [stage for stage in found if stage]
+        if stages and jobs & before:
+            finished = sum(stage.numCompletedTasks for stage in stages)
+            running = sum(stage.numActiveTasks for stage in stages)
+            _print(finished, sum(stage.numTasks for stage in stages), running)
+        before = jobs
+
+
+def _print(finished: int, known: int, running: int, more: str = "") -> None:
+    log.info("so far %s of %s Spark tasks done, %s running%s", finished, known, running, more)

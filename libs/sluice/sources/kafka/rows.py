@@ -1,14 +1,12 @@
 """Messages as rows of the declared columns, each with its reason, its identity and what it does.
 
+A message's identity is its partition and offset, so reading it again gives the same rows. In
+quarantine a message is kept whole, as JSON, with key and value in base64.
+
 Messages are decoded into Arrow: the declared columns as texts, and what is known of each row.
-
-A message's identity is its partition and offset, so reading it again gives the same rows.
-
-Columns whose texts are all plain are converted by Arrow at once. `files.spelled` accepts
+Columns whose texts are all plain are then converted by Arrow at once; `files.spelled` accepts
 more. A column with any other text is left to the slower rules in SQL, which give a reason for each
 text that they reject.
-
-In quarantine a message is kept whole, as JSON, with key and value in base64.
 """
 
 import gc

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from tests.sources.kafka.conftest import Topical
 
-from sluice.spark.session import PROCESS, SPARK
+from sluice.spark.engine import PROCESS, SPARK
 
 
 def test_a_batch_gives_the_same_rows_by_either_engine(topical: Callable[..., Topical]) -> None:
