@@ -222,7 +222,7 @@ SIGNS = (("+", "inserted"), ("~", "updated"), ("-", "deleted"))
 
 @contextmanager
 def refusing() -> Iterator[None]:
-    """Raise JobRefused instead of a named error."""
+    """Raise JobRefused, with the outcome that a job would report, instead of a named error."""
     try:
         yield
     except SluiceError as error:

@@ -51,8 +51,8 @@ from sluice.engine import BatchReport
 from sluice.engine.advance import Run
 from sluice.engine.batch_plan import Context
 from sluice.engine.committing import Swapped, Target, swap, write
-from sluice.engine.forgotten import read_forgotten, withheld
-from sluice.engine.judging import JudgedBatch, Passed, gated
+from sluice.engine.forgotten import read_forgotten, withhold
+from sluice.engine.judging import JudgedBatch, Passed, gate_rows
 from sluice.engine.next_batch import NextBatch, with_marking
 from sluice.engine.operator import names, within
 from sluice.engine.retries import naming_faults, with_retries
@@ -156,13 +156,7 @@ def load(spark: Spark, project: Project, table: Table, run: Run) -> tuple[BatchR
             before = head(found.uri)
             check_definition(table, before)
             if before and found.is_loaded(before) and not run.full_refresh:
-                return BatchReport(
-                    table=table.id,
-                    kind="dimension",
-                    outcome="unchanged",
-                    version=before.version,
-                    batch=before.position.batch if before.position else None,
-                )
+                return BatchReport.unchanged(table.id, "dimension", before)
             return load_as(spark, context, found, run, before, put)
 
     return (with_retries(work),)
@@ -236,7 +230,7 @@ def _judge_and_put(
         landing.check_unchanged(pending.files, stamps, landed.table.id)
 
     with clock.timed(
-        "check", gated(context, landed.table, reading.rows, judge_rows, refuse)
+        "check", gate_rows(context, landed.table, reading.rows, judge_rows, refuse)
     ) as passed:
         _check_usable(landed, passed, before if pending.state is None else None)
         intervals.withdraw(landed.loads_uri, WHOLE)
@@ -288,7 +282,7 @@ def _read(
     reading = Reading(rows.rows, (*pending.warnings, *rows.warnings))
     reading = judge_rows(reading, spec, Gate(landed.table.id, spec.expect).fits)
     notes = read_forgotten(context.lake.uri(landed.table.id, FORGOTTEN))
-    return replace(reading, rows=withheld(reading.rows, notes))
+    return replace(reading, rows=withhold(reading.rows, notes))
 
 
 def jdbc_options(connection: str, table: str) -> dict[str, str]:

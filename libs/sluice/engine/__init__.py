@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 if TYPE_CHECKING:
+    from sluice.delta.log.position import Head
     from sluice.delta.writing.own_commits import Committed
     from sluice.meter import Clock
 
@@ -69,6 +70,12 @@ class BatchReport:
             deleted=done.deleted,
             seconds=clock.seconds,
         )
+
+    @classmethod
+    def unchanged(cls, table: str, kind: str, at: "Head | None") -> Self:
+        """Return the report of a table that has nothing to do."""
+        batch = at.position.batch if at and at.position else None
+        return cls(table, kind, "unchanged", at.version if at else None, batch)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as a dict, for JSON."""

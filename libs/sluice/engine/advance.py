@@ -31,7 +31,7 @@ from sluice.engine.batch_plan import (
 )
 from sluice.engine.committing import Target, write
 from sluice.engine.engine_choice import touched_if_in_doubt, why_not_here
-from sluice.engine.judging import JudgedBatch, checked
+from sluice.engine.judging import JudgedBatch, check_changelog
 from sluice.engine.operator import Operator
 from sluice.engine.plan import Node, nodes_of, plan_batch, whole_size
 from sluice.engine.retries import naming_data_faults
@@ -69,19 +69,13 @@ def advance_by_batch(
     spark: Spark, project: Project, table: Table, run: Run
 ) -> Iterator[BatchReport]:
     """Advance as `advance` does, but yield each report when its batch is done."""
-    return _batches(spark, project, nodes_of(table, project.graph), run)
+    return advance_nodes(spark, project, nodes_of(table, project.graph), run)
 
 
 def advance_nodes(
     spark: Spark, project: Project, nodes: Iterable[Node], run: Run
-) -> tuple[BatchReport, ...]:
-    """Run one batch of each node, and pass computed rows to the next."""
-    return tuple(_batches(spark, project, nodes, run))
-
-
-def _batches(
-    spark: Spark, project: Project, nodes: Iterable[Node], run: Run
 ) -> Iterator[BatchReport]:
+    """Run one batch of each node, pass computed rows to the next, and yield the reports."""
     context, carried = Context.of(project), None
     with ExitStack() as held:
         for node in nodes:
@@ -156,7 +150,7 @@ class _Step:
             result = settle(session, known or batch.result())
             position = replace(position, refills=position.refills + result.refills)
         judged = JudgedBatch(self.run.id, position.batch, None, None)
-        checking = checked(session, context.lake, self.node, result.changelog, judged)
+        checking = check_changelog(session, context.lake, self.node, result.changelog, judged)
         target = _target(plan, result, whole_size(context.lake, plan))
         is_projection = result.is_projection
         with clock.timed("check", checking) as passed:
@@ -210,17 +204,12 @@ def next_position(plan: BatchPlan, run: Run, horizon: Horizon | None) -> Positio
 
 
 def _nothing(plan: BatchPlan, clock: Clock) -> BatchReport:
-    before = plan.before
-    warning = (f"{plan.node.id} waits for {plan.waiting_for}",) if plan.waiting_for else ()
-    return BatchReport(
-        table=plan.node.id,
-        kind=plan.node.table.declared_kind,
-        outcome="waiting" if plan.waiting_for else "unchanged",
-        version=before.version if before else None,
-        batch=before.position.batch if before and before.position else None,
-        seconds=clock.seconds,
-        warnings=warning,
-    )
+    report = BatchReport.unchanged(plan.node.id, plan.node.table.declared_kind, plan.before)
+    report = replace(report, seconds=clock.seconds)
+    if not plan.waiting_for:
+        return report
+    warning = f"{plan.node.id} waits for {plan.waiting_for}"
+    return replace(report, outcome="waiting", warnings=(warning,))
 
 
 def _report(

@@ -21,9 +21,8 @@ from sluice.changes import arrivals, as_inserts, departures, diff, insertions, n
 from sluice.delta.log.files import not_before, table_size
 from sluice.delta.log.position import Pin
 from sluice.delta.places.lake_layout import LakeLayout
-from sluice.delta.reading import spark_reads as delta
 from sluice.delta.reading.local import few_rows
-from sluice.delta.reading.spark_reads import snapshot
+from sluice.delta.reading.spark_reads import feed, snapshot
 from sluice.delta.writing.own_commits import Committed
 from sluice.engine.batch_plan import (
     BatchPlan,
@@ -271,12 +270,12 @@ class Batch(Generic[Op_co]):
         for input_id, pin in plan.pins.items():
             columns = operator.columns(input_id)
             if input_id in plan.ranges:
-                rows = delta.feed(self.session, lake.uri(input_id), *plan.ranges[input_id], limits)
+                rows = feed(self.session, lake.uri(input_id), *plan.ranges[input_id], limits)
                 own = [c for c in rows.columns if c not in OF_FEED]
                 is_net = plan.strategy == Strategy.ROW_WISE and input_id in plan.growing
                 changes[input_id] = (weigh if is_net else net)(rows, columns or own)
             elif input_id not in plan.recorded:
-                rows = delta.snapshot(self.session, lake.uri(input_id), pin.version, limits)
+                rows = snapshot(self.session, lake.uri(input_id), pin.version, limits)
                 changes[input_id] = as_inserts(rows, columns or rows.columns)
         return changes
 
@@ -284,7 +283,7 @@ class Batch(Generic[Op_co]):
         """Return the table's rows at its head."""
         assert self.plan.before is not None
         at, limits = self.plan.before, self.context.limits
-        return delta.snapshot(self.session, self.plan.uri, at.version, limits)
+        return snapshot(self.session, self.plan.uri, at.version, limits)
 
     def current_of(self, groups: DataFrame) -> DataFrame:
         """Return the table's rows of these groups, and those of groups that have expired."""

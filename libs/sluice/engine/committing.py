@@ -24,8 +24,7 @@ from sluice.delta.log.position import Head, Position
 from sluice.delta.reading.local import column_types, to_arrow
 from sluice.delta.reading.spark_reads import snapshot
 from sluice.delta.upkeep.rewriting import rewrite_marked
-from sluice.delta.writing import commit
-from sluice.delta.writing.commit import create, overwrite_arrow
+from sluice.delta.writing.commit import commit_arrow, commit_position, create, overwrite_arrow
 from sluice.delta.writing.filing import add_columns
 from sluice.delta.writing.merge import SparkCommit, changelog_counts
 from sluice.delta.writing.own_commits import Committed, count_changes
@@ -129,7 +128,7 @@ def _replace(
     if is_here(session) or not takes_spark(target.uri):
         held = changelog if isinstance(changelog, pa.Table) else to_arrow(changelog)
         first = held.drop_columns([CHANGE])
-        return commit.overwrite_arrow(replaced, first, position, target.partition_by)
+        return overwrite_arrow(replaced, first, position, target.partition_by)
     rows = as_rows(session, changelog)
     by_spark = SparkCommit(session, replaced, position)
     return by_spark.overwrite(rows.drop(CHANGE), target.partition_by)
@@ -146,7 +145,7 @@ def _local(
     if is_here(session) and altered > context.settings.small_changelog and takes_spark(target.uri):
         raise UnsupportedLocally(f"{altered:,} changed rows, which are merged")
     if context.settings.commit != "spark":
-        return commit.commit_arrow(target.before, rows, target.key, position, context.limits)
+        return commit_arrow(target.before, rows, target.key, position, context.limits)
     return SparkCommit(session, target.before, position, target.key, context.limits).arrow(rows)
 
 
@@ -165,7 +164,7 @@ def _commit_counted(
     if total == 0:
         return _keep_version(target, before, position)
     if context.settings.commit != "spark" and _is_small(context, rows, total):
-        return commit.commit_arrow(before, to_arrow(rows), target.key, position, context.limits)
+        return commit_arrow(before, to_arrow(rows), target.key, position, context.limits)
     by_spark = SparkCommit(session, before, position, target.key, context.limits)
     altered = counts.get("update", 0) + counts.get("delete", 0)
     is_large = altered > context.settings.small_changelog
@@ -185,7 +184,7 @@ def _is_small(context: Context, rows: DataFrame, total: int) -> bool:
 
 def _keep_version(target: Target, before: Head, position: Position) -> Committed:
     if target.keeps_position or not before.is_filled:
-        return commit.commit_position(before, position)
+        return commit_position(before, position)
     return Committed(before.version)
 
 

@@ -127,7 +127,7 @@ def _place(line: dict[str, Any]) -> tuple[Any, Any]:
     return line["place"], line["what"]
 
 
-def withheld(rows: DataFrame, forgotten: Iterable[Forgotten]) -> DataFrame:
+def withhold(rows: DataFrame, forgotten: Iterable[Forgotten]) -> DataFrame:
     """Give a reason to delivered rows of forgotten subjects, and remove their values."""
     for note in forgotten:
         if all(_has_path(rows.schema, name) for name in note.columns):

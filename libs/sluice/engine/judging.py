@@ -96,7 +96,7 @@ class JudgedBatch:
 
 
 @contextmanager
-def gated(
+def gate_rows(
     context: Context,
     table: Table,
     parsed: DataFrame,
@@ -167,7 +167,7 @@ class Checked:
 
 
 @contextmanager
-def checked(
+def check_changelog(
     session: SparkSession,
     lake: LakeLayout,
     node: Maintained,
@@ -282,7 +282,7 @@ def _check_balance(verdict: Verdict, quarantined: int) -> None:
 
 
 def check_misfits(split: DataFrame, verdict: Verdict) -> None:
-    """Raise QualityStop for such a column.
+    """Raise QualityStop for a column in which no value has the declared type.
 
     Starts no job unless many rows are quarantined and a column is empty.
     """

@@ -7,6 +7,7 @@ same row, and leaving the row out would make the view differ from its query. An 
 user's Python code ends the batch, too.
 """
 
+import logging
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -23,11 +24,14 @@ from sluice.errors import (
     QualityStop,
     Retryable,
     SluiceError,
+    Unforeseen,
     UsageError,
 )
 from sluice.interpreter import DividedByZero
 from sluice.spark.paths import with_real_paths
+from sluice.spark.starting import lasting
 
+log = logging.getLogger(__name__)
 PAUSES = (1.0, 4.0, 16.0)  # seconds
 _TRANSIENT = re.compile(
     r"SQLTransient|SQLRecoverable|SQLNonTransientConnection|Communications ?link|"
@@ -182,3 +186,22 @@ def _first_words(error: Exception) -> str:
     fragments = [c.fragment() for c in error.getQueryContext()]  # type: ignore[attr-defined]
     about = next(filter(None, fragments), "")
     return f"{about!r}: {text}" if about else text
+
+
+@contextmanager
+def naming_unforeseen(table_id: str) -> Iterator[None]:
+    """Raise a SluiceError instead of an unforeseen error, whose trace goes to the log."""
+    try:
+        with lasting():
+            yield
+    except SluiceError:
+        raise
+    except Exception as error:
+        if fault := store_fault(error):
+            raise fault from error
+        log.info("%s failed", table_id, exc_info=True)
+        first = str(error).strip().partition("\n")[0]
+        what = f"{type(error).__name__}: {first}" if first else type(error).__name__
+        raise Unforeseen(
+            f"{table_id}: {what}", hint="a task's log has the trace, and `--debug` shows it"
+        ) from error

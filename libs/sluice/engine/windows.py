@@ -22,11 +22,11 @@ from pyspark.sql import Window as Over
 from pyspark.sql import functions as F
 
 from sluice.changes import WEIGHT
-from sluice.declare.table_spec import Window
+from sluice.declare.table_spec import END, START, Window
 from sluice.engine.operator import InputRows, Operator, Retention, names, union
 from sluice.language.interval import Duration
 
-START, END, TIME = "window_start", "window_end", "_time"
+TIME = "_time"
 _FIRST, _LAST = -62_135_596_800_000_000, 253_402_300_799_999_999  # microseconds: years 1 to 9999
 
 

@@ -27,13 +27,14 @@ from sluice.delta.log.position import head
 from sluice.delta.places.lake_layout import layout
 from sluice.engine import BatchReport
 from sluice.engine.advance import Run, advance, advance_by_batch
+from sluice.engine.retries import naming_unforeseen
 from sluice.errors import HistoryLost, SeveralFailed, SluiceError, UsageError
 from sluice.language.interval import Interval, parse_time, show
 from sluice.language.names import INTERVALS, declared_id
 from sluice.operate.delivering import delivering
 from sluice.operate.events import Events
 from sluice.operate.rebuild import rebuild, redefined_parts
-from sluice.operate.workers import Process, Worker, Workers, naming_unforeseen
+from sluice.operate.workers import Process, Worker, Workers
 from sluice.spark.session import Spark
 
 R = TypeVar("R")
@@ -217,7 +218,7 @@ def renew(spark: Spark, project: Project, table: Table, run: Run) -> Iterable[Ba
 
 @contextmanager
 def refusing() -> Iterator[None]:
-    """Keep no refusal of what a user has asked for: no batch has failed."""
+    """Mark a refusal of what a user has asked for as one that is not kept: no batch has failed."""
     try:
         yield
     except (UsageError, HistoryLost) as error:

@@ -11,7 +11,6 @@ one does, however that ends.
 
 import ctypes
 import gc
-import logging
 import os
 import signal
 import sys
@@ -31,15 +30,13 @@ from typing import Any, NoReturn, Self, TypeVar
 
 from sluice.declare.project import Project
 from sluice.declare.table import Graph, Table
-from sluice.delta.places.delta_rs import store_fault
 from sluice.engine import BatchReport
-from sluice.errors import Retryable, SluiceError, Unforeseen
+from sluice.engine.retries import naming_unforeseen
+from sluice.errors import Retryable, SluiceError
 from sluice.spark.session import Spark
-from sluice.spark.starting import lasting
 from sluice.terminal import COLLECTED_AT
 
 T = TypeVar("T")
-log = logging.getLogger(__name__)
 Work = Callable[..., Iterable[BatchReport]]  # of a Spark, a project, a table and plain values
 ProcessAnswer = tuple[tuple[BatchReport, ...], bool]  # reports, and True if they are all
 MOST = 4  # workers of a run, this process among them
@@ -115,6 +112,7 @@ class Worker:
         if are_all:
             return done
         known = {report.table for report in done}
+        # The work is begun again, so what the process has committed is found unchanged.
         rest = work(self.spark, project, table, *more)
         return (*done, *(r for r in rest if r.outcome != "unchanged" or r.table not in known))
 
@@ -228,22 +226,3 @@ class _Elsewhere(Spark):
     @property
     def session(self) -> NoReturn:
         raise _NeedsSpark
-
-
-@contextmanager
-def naming_unforeseen(table_id: str) -> Iterator[None]:
-    """Raise a SluiceError instead of an unforeseen error, whose trace goes to the log."""
-    try:
-        with lasting():
-            yield
-    except SluiceError:
-        raise
-    except Exception as error:
-        if fault := store_fault(error):
-            raise fault from error
-        log.info("%s failed", table_id, exc_info=True)
-        first = str(error).strip().partition("\n")[0]
-        what = f"{type(error).__name__}: {first}" if first else type(error).__name__
-        raise Unforeseen(
-            f"{table_id}: {what}", hint="a task's log has the trace, and `--debug` shows it"
-        ) from error

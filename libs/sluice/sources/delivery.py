@@ -293,7 +293,7 @@ def choose_columns(
 
 
 def grow(lake: LakeLayout, table: Table) -> Table:
-    """Return the table as `grown` does, after adding the columns to its rows. Raises LostRace."""
+    """Add the taken columns to the table, and return it with them. Raises LostRace."""
     wide, before = with_taken_columns(lake, table), head(lake.uri(table.id))
     if before and wide.taken:
         deliveries = columns_at(head(lake.uri(table.delivered_to)))

@@ -39,8 +39,8 @@ from sluice.engine import BatchReport
 from sluice.engine.advance import Run
 from sluice.engine.batch_plan import Context
 from sluice.engine.committing import Target, write
-from sluice.engine.forgotten import read_forgotten, withheld
-from sluice.engine.judging import JudgedBatch, Passed, gated
+from sluice.engine.forgotten import read_forgotten, withhold
+from sluice.engine.judging import JudgedBatch, Passed, gate_rows
 from sluice.engine.operator import names
 from sluice.engine.retries import naming_faults, with_retries
 from sluice.errors import DamagedFile, LostRace, QualityStop
@@ -206,10 +206,10 @@ class Replacement:
             landing.check_unchanged(delivery.files, stamps, delivery.table.id)
             emptied.refuse(split, verdict)
 
-        rows = withheld(
+        rows = withhold(
             reading.rows, read_forgotten(self.context.lake.uri(delivery.table.id, FORGOTTEN))
         )
-        return gated(self.context, delivery.table, rows, batch, refuse, on_conflict)
+        return gate_rows(self.context, delivery.table, rows, batch, refuse, on_conflict)
 
     def _write(
         self, session: SparkSession, passed: Passed, reading: Reading
@@ -372,11 +372,5 @@ def report_unchanged(
     table_id: str, before: Head | None, interval: Interval | None = None
 ) -> BatchReport:
     """Return the report of a delivery that the table holds already."""
-    return BatchReport(
-        table=table_id,
-        kind="source",
-        outcome="unchanged",
-        version=before.version if before else None,
-        batch=before.position.batch if before and before.position else None,
-        interval=(interval.start.isoformat(), interval.end.isoformat()) if interval else None,
-    )
+    bounds = (interval.start.isoformat(), interval.end.isoformat()) if interval else None
+    return replace(BatchReport.unchanged(table_id, "source", before), interval=bounds)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sluice.engine.forgotten import Forgotten, withheld
+from sluice.engine.forgotten import Forgotten, withhold
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -17,4 +17,4 @@ def test_a_table_that_has_lost_the_subjects_column_stays_as_it_is(
 ) -> None:
     rows = spark.range(1).selectExpr("id", "struct(id AS name) AS who")
     note = Forgotten("n", (column,), "salt", ("hash",), datetime(2024, 1, 1, tzinfo=UTC))
-    assert withheld(rows, [note]) is rows
+    assert withhold(rows, [note]) is rows

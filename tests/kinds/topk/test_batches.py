@@ -182,7 +182,7 @@ def test_a_view_behind_its_state_catches_up_by_itself(lakes: Lakes) -> None:
 def state_alone(lake: Lake) -> None:
     """Advance the state, and not the view."""
     state, _ = nodes_of(lake.table("best"), lake.project.graph)
-    advance_nodes(lake.spark, lake.project, (state,), Run("test"))
+    assert list(advance_nodes(lake.spark, lake.project, (state,), Run("test")))
 
 
 def test_a_limit_may_be_the_largest_number_there_is(lakes: Lakes) -> None:

@@ -27,6 +27,7 @@ from pyspark.sql.types import AtomicType, DoubleType, FloatType
 from sluice.changes import CHANGE, WEIGHT, net
 from sluice.declare.meaning import definition
 from sluice.declare.table import Graph, Table
+from sluice.declare.table_spec import END
 from sluice.delta.log.continuity import check_input
 from sluice.delta.log.files import FeedSize, table_size
 from sluice.delta.log.position import Head, Pin, Pins, Position, head, oldest
@@ -295,7 +296,7 @@ def count_late_in_sessions(
     state: CogroupState, prepared: Iterable[DataFrame], current: Iterable[DataFrame], alive: Column
 ) -> DataFrame:
     """Count late rows of a change to sessions; their bounds depend on the rows now (`current`)."""
-    columns = names((*state.spec.key, windows.TIME, windows.END))
+    columns = names((*state.spec.key, windows.TIME, END))
     stays = [rows.select(*columns, F.lit(0).alias(WEIGHT)) for rows in current]
     comes = [rows.where(F.col(WEIGHT) > 0).select(*columns, WEIGHT) for rows in prepared]
     rows = windows.sessions(union([*stays, *comes]), state.spec.key, state.spec.window)
@@ -358,9 +359,9 @@ def _rows(
     if horizon and now is not None:
         keep = horizon.retention.keep
         slack = MONTHS_DIFFER if keep.months else timedelta(0)
-        type_ = arrow_schema(searched.uri, searched.version).field(windows.END).type
+        type_ = arrow_schema(searched.uri, searched.version).field(END).type
         last = pa.scalar(keep.before(now) + slack, type_)
-        expired = pc.field(windows.END) <= last
+        expired = pc.field(END) <= last
         where, bounds = where | expired, None if bounds is None else bounds | expired
     return read_few(searched.uri, searched.version, most, where=where, bounds=bounds)
 

@@ -16,6 +16,7 @@ from pyspark.sql.types import DataType, StructType
 
 from sluice.changes import WEIGHT
 from sluice.declare.table import Table
+from sluice.declare.table_spec import END, START
 from sluice.engine import windows
 from sluice.engine.operator import (
     ColumnEquality,
@@ -88,7 +89,7 @@ class CogroupState(Operator):
         self.inputs = tuple(dict.fromkeys(of_stream.values()))
         self._view, self._tables, self._of_stream = view, inputs, of_stream
         self.is_session = bool(self.spec.window and self.spec.window.type == "session")
-        windowed = (windows.START, windows.END) if self.spec.window else ()
+        windowed = (START, END) if self.spec.window else ()
         self.by = (*windowed, *self.spec.key)
         self.group = self.spec.key if self.is_session else self.by
         self.key = (*windowed[:1], *self.spec.key)
@@ -236,7 +237,7 @@ class CogroupState(Operator):
             return rows
         if self.is_session:
             timed = rows.where(F.col(windows.TIME).isNotNull())
-            return timed.withColumn(windows.END, windows.alone(self.spec.window))
+            return timed.withColumn(END, windows.alone(self.spec.window))
         return windows.assign(rows, self.spec.window, windows.TIME).drop(windows.TIME)
 
     def gather(self, rows: DataFrame, weight: Column) -> DataFrame:
@@ -349,7 +350,7 @@ def trace_rows(operator: Operator, groups: Groups) -> InputRows:
         return {name: within(found, groups.rows, key) for name, found in prepared}
     if not operator.is_session:
         return groups.prepared
-    time, start, end = (f"_in.{windows.TIME}", f"_of.{windows.START}", f"_of.{windows.END}")
+    time, start, end = (f"_in.{windows.TIME}", f"_of.{START}", f"_of.{END}")
     met = same("_in", "_of", operator.group) & F.col(time).between(F.col(start), F.col(end))
     rows = groups.rows.alias("_of")
     return {n: f.alias("_in").join(rows, met, "left_semi") for n, f in groups.prepared.items()}

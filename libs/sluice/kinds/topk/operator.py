@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 
 from sluice.changes import Direction, at_or_before, field
 from sluice.declare.table import Table, carried_columns
-from sluice.declare.table_spec import TableSpec
+from sluice.declare.table_spec import END, START, TableSpec
 from sluice.engine import windows
 from sluice.engine.operator import (
     InputRows,
@@ -218,7 +218,7 @@ class RankRule:
     def __init__(self, view: Table, source: Table):
         assert isinstance(view.spec, TopK)
         self.view, self.source, self.spec = view, source, view.spec
-        self._window = (windows.START, windows.END) if self.spec.window else ()
+        self._window = (START, END) if self.spec.window else ()
         self.group = (*self._window, *(p.name for p in self.spec.partition_by))
         self.keys = tuple(f"_k{i}" for i in range(len(source.key)))
         by = enumerate(self.spec.order_by)

@@ -41,6 +41,7 @@ from sluice.changes import (
 )
 from sluice.declare.meaning import definition
 from sluice.declare.table import Graph, Table
+from sluice.declare.table_spec import END, START
 from sluice.delta.log.opened import open_version
 from sluice.delta.reading.local import few_rows
 from sluice.delta.upkeep.maintenance import Filing
@@ -141,7 +142,7 @@ class WindowStoreRows(Operator):
         self.view, self.source, self.spec = view, source, view.spec
         self.inputs = (source.id,)
         self.key = view.key
-        self.group = view.key if self.spec.duplicates else (*self.spec.key, windows.START)
+        self.group = view.key if self.spec.duplicates else (*self.spec.key, START)
         self.grain = Grain.of(self.spec.window, self.spec.retention)
         self.cuts: Cuts | None = None
         # True if no two rows of the input have the same key and time.
@@ -149,13 +150,13 @@ class WindowStoreRows(Operator):
         self.row_wise = self.mirror = self.spec.duplicates or is_single
         if self.spec.retention:
             times = {source.id: (self.spec.time,)}
-            self.retention = Retention(self.spec.retention, times, end=windows.START)
+            self.retention = Retention(self.spec.retention, times, end=START)
             self.key = (*view.key, PART)  # slices never change, so a commit opens few of them
 
     @property
     def file_order(self) -> tuple[Direction, ...]:
-        hidden = (c for c in self.view.key if c not in (*self.spec.key, windows.START))
-        newest_first = Direction(windows.START, descending=True)
+        hidden = (c for c in self.view.key if c not in (*self.spec.key, START))
+        newest_first = Direction(START, descending=True)
         return (*map(Direction, self.spec.key), newest_first, *map(Direction, hidden))
 
     def columns(self, name: str) -> tuple[str, ...]:
@@ -174,15 +175,15 @@ class WindowStoreRows(Operator):
     def map_to_group(self, name: str) -> Sequence[Mapping[str, str]]:
         found = {column: column for column in self.spec.key if column in self.source.columns}
         if self.source.type_of(self.spec.time) == "TIMESTAMP":
-            found[self.spec.time] = windows.START
+            found[self.spec.time] = START
         return [found] if found else ()
 
     def prepare(self, name: str, rows: DataFrame) -> DataFrame:
         met = rows.where(self.spec.where.sql) if self.spec.where else rows
         timed = met.where(F.col(f"`{self.spec.time}`").isNotNull())
-        start = F.col(f"`{self.spec.time}`").cast("timestamp").alias(windows.START)
-        clashing = windows.START in rows.columns
-        kept = [F.col(f"`{c}`") for c in rows.columns if c != windows.START] if clashing else ["*"]
+        start = F.col(f"`{self.spec.time}`").cast("timestamp").alias(START)
+        clashing = START in rows.columns
+        kept = [F.col(f"`{c}`") for c in rows.columns if c != START] if clashing else ["*"]
         hidden = hidden_columns(self.view, self.source, rows.columns)
         return timed.select(*kept, start, *hidden)
 
@@ -202,7 +203,7 @@ class WindowStoreRows(Operator):
 
     def number(self, grain: Grain) -> Column:
         """Return the number of the row's slice: 20170514 for a day, 201705 for a month."""
-        parts = [part(windows.START) for part in (F.year, F.month, F.day, F.hour)]
+        parts = [part(START) for part in (F.year, F.month, F.day, F.hour)]
         return reduce(lambda a, b: a * 100 + b, parts[:grain]).cast("bigint")
 
     def _slice(self) -> Column:
@@ -226,8 +227,8 @@ class WindowStoreRows(Operator):
         return rows.withColumn("_last", F.row_number().over(over)).where("_last = 1").drop("_last")
 
     def _show(self, name: str) -> Column:
-        if name == windows.END and self.spec.window:
-            return windows.plus(F.col(windows.START), self.spec.window).alias(name)
+        if name == END and self.spec.window:
+            return windows.plus(F.col(START), self.spec.window).alias(name)
         if self.spec.select and name in self.spec.select:
             return F.expr(self.spec.select[name].sql).alias(name)
         return F.col(f"`{name}`")
@@ -282,7 +283,7 @@ class StoreBatch(Batch[WindowStoreRows]):
         Rows that start after `last` live by the horizons before and now. Of the others, the table
         has those that expire, and the input those that return.
         """
-        store, is_passed = self.operator, F.col(windows.START) <= F.lit(last)
+        store, is_passed = self.operator, F.col(START) <= F.lit(last)
         ((name, change),) = self.changes().items()
         new = self._rows_of(name, arrivals(change)).where(~is_passed)
         is_growing = self.plan.growing == {name}
@@ -308,7 +309,7 @@ class StoreBatch(Batch[WindowStoreRows]):
         """Return at least the store's rows that start by `last`."""
         before, limits = self.plan.before, self.context.limits
         assert before is not None
-        where = pc.field(windows.START) <= pc.scalar(last)
+        where = pc.field(START) <= pc.scalar(last)
         few = few_rows(self.session, self.plan.uri, before.version, where, limits)
         return self.current() if few is None else few
 

@@ -13,6 +13,7 @@ from typing import Any, TypedDict, Unpack
 import pyarrow as pa
 
 from sluice.declare.table import Table
+from sluice.declare.table_spec import END, START
 from sluice.errors import UsageError
 from sluice.kinds.window_store import WindowStore
 from sluice.language.names import Row, unknown
@@ -31,7 +32,6 @@ from sluice.read.lake import Lake
 from sluice.read.naming import TIME, Given, key_values, not_so, values_of
 from sluice.read.values import check
 
-EVENT_TIME, END = "window_start", "window_end"
 KEYS = ("key", "key_from", "key_to")
 Time = datetime | str
 
@@ -96,7 +96,7 @@ class ReadOnlyWindowStore:
     @property
     def order(self) -> tuple[str, ...]:
         """Window start, key, then the columns that distinguish duplicates."""
-        return tuple(dict.fromkeys((EVENT_TIME, *self.key_names, *self.table.identity)))
+        return tuple(dict.fromkeys((START, *self.key_names, *self.table.identity)))
 
     def fetch(
         self, *, key: Key = None, key_from: Key = None, key_to: Key = None, **times: Unpack[Times]
@@ -157,19 +157,19 @@ class ReadOnlyWindowStore:
     ) -> tuple[KeyRange, ...]:
         """Return the ranges of windows that begin between two times, or overlap them."""
         if not overlapping:
-            return (KeyRange((EVENT_TIME,), start, end),) if start or end else ()
+            return (KeyRange((START,), start, end),) if start or end else ()
         if END not in self.schema.names:
             raise UsageError(
                 f"the windows of {self.table.name!r} have no end: they can't overlap a time",
                 hint="declare `window`, or select window_end from an input that has it",
             )
         ends = (KeyRange((END,), low=start, is_open=True),) if start else ()
-        return (*ends, *((KeyRange((EVENT_TIME,), high=end),) if end else ()))
+        return (*ends, *((KeyRange((START,), high=end),) if end else ()))
 
     def _time(self, time: Time | None) -> Places | None:
         if time is None:
             return None
-        return places((check(time, self.table.snapshot.type_of(EVENT_TIME), EVENT_TIME),))
+        return places((check(time, self.table.snapshot.type_of(START), START),))
 
 
 def open_table(
@@ -196,8 +196,8 @@ def find_ranges(table: KeyedTable, spec: WindowStore, given: Given) -> tuple[Key
     if given.partition or {*given.others} != {*NAMING_OPTIONS} or not given.has_key:
         raise not_so(table, f"{' '.join(f'--key {name}=VALUE' for name in spec.key)} --time TIME")
     key = key_values(table, table.key.first(len(spec.key)), given)
-    time = values_of(table, (EVENT_TIME,), (given.others["time"],))
-    return (only((*spec.key, EVENT_TIME), (*key, *time)),)
+    time = values_of(table, (START,), (given.others["time"],))
+    return (only((*spec.key, START), (*key, *time)),)
 
 
 def chapters(lake: Lake, table: Table, why: Address) -> Iterator[Chapter]:

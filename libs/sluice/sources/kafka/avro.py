@@ -124,8 +124,7 @@ def avro_reader(value: ValueFormat, key: tuple[str, ...], table: str) -> FormatR
         found = read(data)
         return Envelope(found, schemas[data[:PREFIX]].row) if isinstance(found, dict) else found
 
-    # Columns and changes of values of one plain schema; None if that is not sure.
-
+    # Columns and changes are of values of one plain schema; None if that is not sure.
     def changes(values: Sequence[bytes], types: SparkTypes) -> Changes | None:
         parsed = _schema_of_all(schemas, values)
         return parsed.changes(values, types) if parsed and parsed.changes else None

@@ -52,7 +52,7 @@ def _is_whole(found: Any, data: bytes) -> bool:
 
 
 def rows_of_json(values: Sequence[bytes]) -> Sequence[Mapping[str, Any]] | None:
-    """Return the results of `bare` for all values, decoded at once; None unless that is certain."""
+    """Return what `read_bare` returns for each value, decoded at once; None if that is not sure."""
     lines = lines_of(values)
     if not lines:
         return None

@@ -232,9 +232,9 @@ def _base64(column: str) -> str:
     return f"""coalesce(concat('"', base64({column}), '"'), 'null')"""
 
 
-def message_of(kept_as_sql: str) -> Message:
+def message_of(kept: str) -> Message:
     """Return the message that the quarantine keeps."""
-    found = json.loads(kept_as_sql)
+    found = json.loads(kept)
     key, value = (None if found[n] is None else b64decode(found[n]) for n in ("key", "value"))
     place = found["partition"], found["offset"], found["timestamp"]
     return Message(*place, key, value, found.get("bytes", 0))
