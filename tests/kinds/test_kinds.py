@@ -18,14 +18,14 @@ from sluice.engine.tracing import Absence, Lineage
 from sluice.operate.delivering import Delivering, Resuming
 from sluice.operate.explain import Planned
 from sluice.read.changelog import Mapped
-from sluice.read.lake import Reader
+from sluice.read.lake import Opener, Reading
 from sluice.read.naming import Naming
 from sluice.read.pending import Lagging, Landed
 from sluice.report.pages import Block
 
 PROTOCOLS = (
-    *(Columns, Maker, Unstored, Lineage, Absence, Reader, Mapped, Naming, Landed, Lagging),
-    *(Planned, Delivering, Resuming, Block),
+    *(Columns, Maker, Unstored, Lineage, Absence, Opener, Reading, Mapped, Naming),
+    *(Landed, Lagging, Planned, Delivering, Resuming, Block),
 )
 IMPORTED = """
 import sys
@@ -71,11 +71,13 @@ def test_a_class_offers_nothing_that_nobody_asks_for(each: Kind) -> None:
 
 def test_a_class_that_lacks_something_is_seen() -> None:
     class Half:
-        def open_table(self, lake: object, table: object) -> None: ...
+        def naming_options(self, table: object) -> None: ...
 
-    wanted = "open_table(self, lake, table, version, backward_iteration)"
-    assert has_some_of(Half, Reader)
-    assert [*lacking(Half, Reader)] == [wanted, "verbs(self)"]
+    assert has_some_of(Half, Naming)
+    assert [*lacking(Half, Naming)] == [
+        "find_ranges(self, table, spec, given)",
+        "naming_options(self)",
+    ]
 
 
 @pytest.mark.parametrize("each", kinds(), ids=lambda each: each.name)

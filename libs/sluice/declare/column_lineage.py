@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol, runtime_checkable
 
 from sluice.declare.registry import kind
-from sluice.declare.table import Graph, Table
+from sluice.declare.table import Graph, Table, carried_columns
 from sluice.language.expression import Expression
 
 
@@ -66,6 +66,12 @@ class Seen:
 def of_input(table: Table, *columns: str) -> InputColumns:
     """Return columns of one input, with unchanged values."""
     return frozenset(InputColumn(table.id, column) for column in columns)
+
+
+def of_carried(table: Table, source: Table) -> dict[str, InputColumns]:
+    """Return the columns of an input that a table's hidden key columns are."""
+    carried = carried_columns(table, source).items()
+    return {out: of_input(source, column) for out, column in carried}
 
 
 def as_changed(made: Iterable[InputColumn]) -> InputColumns:

@@ -9,9 +9,10 @@ need it: `isinstance(kind(table.kind), Maker)`. Each protocol describes one part
     Columns     columns that its columns are made from      declare.column_lineage
     Maker       its stored tables, operators and batches    engine.plan
     Unstored    rows of a table that is not stored          engine.operator
-    Lineage     rows that its rows come from                engine.operator
-    Absence     what absent rows lack                       engine.operator
-    Reader      reads of its tables in ways of its own      read.lake
+    Lineage     rows that its rows come from                engine.tracing
+    Absence     what absent rows lack                       engine.tracing
+    Opener      its tables, opened in a way of its own      read.lake
+    Reading     further ways to read its tables             read.lake
     Mapped      its changes in groups of rows               read.changelog
     Naming      rows that are named otherwise than by key   read.naming
     Landed      reasons to deliver nothing                  read.pending

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from sluice.declare.column_lineage import MadeFrom, Seen
 from sluice.declare.document import Where
@@ -82,9 +82,6 @@ class DimensionViewKind(Kind):
         from sluice.dimension_views.reader import open_table
 
         return open_table(lake, table, version, backward_iteration=backward_iteration)
-
-    def verbs(self) -> Mapping[str, Callable[..., Any]]:
-        return {}
 
 
 def _check_names(spec: DimensionView, mistakes: TableMistakes) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sluice.declare.registry import Kind
 from sluice.dimensions import Dimension, resolve
@@ -42,9 +42,6 @@ class DimensionKind(Kind):
         """Open the dimension as a key-value store; of a history, the keys' current rows."""
         current = "is_current" if table.spec.has_history else None
         return lake.stored(table, version, backward_iteration=backward_iteration, current=current)
-
-    def verbs(self) -> Mapping[str, Callable[..., Any]]:
-        return {}
 
     def nothing_new(self, project: Project, table: Table, interval: Interval | None) -> str | None:
         from sluice.dimensions.source import nothing_new

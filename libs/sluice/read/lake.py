@@ -265,13 +265,13 @@ class Lake:
         return KeyedTable(snapshot, table.named_key, current, backward_iteration, newest, first)
 
     def _open(self, table: Table, version: int | None, *, backward_iteration: bool) -> KeyValues:
-        if (reader := reader_of(kind(table.kind))) is None:
+        if (opener := _opener_of(kind(table.kind))) is None:
             return self.stored(table, version, backward_iteration=backward_iteration)
-        return reader.open_table(self, table, version, backward_iteration=backward_iteration)
+        return opener.open_table(self, table, version, backward_iteration=backward_iteration)
 
 
 @runtime_checkable
-class Reader(Protocol):
+class Opener(Protocol):
     """Kind that opens its tables itself."""
 
     def open_table(
@@ -280,21 +280,25 @@ class Reader(Protocol):
         """Return the table as a key-value store, at that version or its head."""
         ...
 
+
+@runtime_checkable
+class Reading(Protocol):
+    """Kind whose tables are read in further ways."""
+
     def verbs(self) -> Mapping[str, Callable[..., Any]]:
         """Return further ways to read. Each takes the lake first, and becomes a method of it."""
         ...
 
 
+@cache  # the look at a kind takes long
+def _opener_of(kind: Kind) -> Opener | None:
+    return kind if isinstance(kind, Opener) else None
+
+
 @cache
-def reader_of(kind: Kind) -> Reader | None:
-    """Return a kind as one that opens its tables itself; None if it does not."""
-    return kind if isinstance(kind, Reader) else None  # which takes long
-
-
 def verbs_of(kind: Kind) -> Mapping[str, Callable[..., Any]]:
     """Return the ways to read that a kind adds."""
-    reader = reader_of(kind)
-    return reader.verbs() if reader else NO_VERBS
+    return kind.verbs() if isinstance(kind, Reading) else NO_VERBS
 
 
 def open_lake(

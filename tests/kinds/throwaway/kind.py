@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from sluice.language.names import Row
     from sluice.pages import Address, Chapter
     from sluice.read.changelog import Changelog
-    from sluice.read.keyed import KeyedTable
     from sluice.read.lake import Lake
 
 
@@ -39,11 +38,6 @@ class AboveKind(Kind):
         from tests.kinds.throwaway.operator import nodes
 
         return nodes(table, graph)
-
-    def open_table(
-        self, lake: Lake, table: Table, version: int | None, *, backward_iteration: bool
-    ) -> KeyedTable:
-        return lake.stored(table, version, backward_iteration=backward_iteration)
 
     def verbs(self) -> Mapping[str, Callable[..., Any]]:
         return {"highest": highest}

@@ -77,9 +77,8 @@ class JoinKind(Kind):
         return trace_rows(operator, groups)
 
     def list_conditions(self, spec: EquiJoin, found: Sequence[Condition]) -> Sequence[Condition]:
-        from sluice.kinds.join.operator import list_conditions
-
-        return list_conditions(spec, found)
+        """Return `where`, unless pairs that meet it remove rows."""
+        return () if spec.type == "anti" else found
 
     def find_unmatched(
         self, operator: Operator, wanted: InputRows, prepared: InputRows, references: InputRows

@@ -38,7 +38,7 @@ from sluice.engine.operator import (
 )
 from sluice.engine.plan import Node
 from sluice.engine.rows import has_bounds, picked_of
-from sluice.engine.tracing import Condition, Groups, Unmatched
+from sluice.engine.tracing import Groups, Unmatched
 from sluice.engine.upkeep import Kept
 from sluice.kinds.join import END, OWN_END, PRESENT, EquiJoin, ResolvedJoin, Side
 from sluice.language.names import CHANGE_TYPE
@@ -244,11 +244,6 @@ def _rows_of_side(
         value = F.col(f"_in.`{side.as_}`").getField(column)
         met &= value.eqNullSafe(F.col(f"_of.`{out}`"))
     return own.alias("_in").join(present.alias("_of"), met, "left_semi")
-
-
-def list_conditions(spec: EquiJoin, found: Sequence[Condition]) -> Sequence[Condition]:
-    """Return `where`, unless pairs that meet it remove rows."""
-    return () if spec.type == "anti" else found
 
 
 def find_unmatched(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from sluice.declare.column_lineage import InputColumns, MadeFrom, Seen, of_input
+from sluice.declare.column_lineage import InputColumns, MadeFrom, Seen, of_carried, of_input
 from sluice.declare.document import Where
 from sluice.declare.registry import Kind
 from sluice.declare.resolution import (
@@ -17,7 +17,7 @@ from sluice.declare.resolution import (
     plain_columns,
     unknown_of,
 )
-from sluice.declare.table import Table, carried_columns, carried_key, hidden_of, tables_not_stored
+from sluice.declare.table import Table, carried_key, hidden_of, tables_not_stored
 from sluice.kinds.lookup import Join, Lookup
 from sluice.language.names import BATCH, HIDDEN_TYPES
 from sluice.language.types import are_comparable
@@ -88,10 +88,7 @@ class LookupKind(Kind):
             owner = next(t for t in (facts, *dimensions.values()) if name in t.columns)
             return of_input(owner, name)
 
-        hidden = {
-            out: of_input(facts, column) for out, column in carried_columns(table, facts).items()
-        }
-        return {**hidden, **{name: shown(name) for name in table.columns}}
+        return {**of_carried(table, facts), **{name: shown(name) for name in table.columns}}
 
     def trace_rows(self, operator: Operator, groups: Groups) -> InputRows:
         from sluice.kinds.lookup.operator import trace_rows
@@ -99,9 +96,8 @@ class LookupKind(Kind):
         return trace_rows(operator, groups)
 
     def list_conditions(self, spec: Lookup, found: Sequence[Condition]) -> Sequence[Condition]:
-        from sluice.kinds.lookup.operator import list_conditions
-
-        return list_conditions(spec, found)
+        """Return `where` alone: joins are looked at where no fact gets past them."""
+        return found
 
     def find_unmatched(
         self, operator: Operator, wanted: InputRows, prepared: InputRows, references: InputRows

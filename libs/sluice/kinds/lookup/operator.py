@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from sluice.declare.table import Table, carried_columns
 from sluice.engine.operator import InputRows, Operator, names, union, within
-from sluice.engine.tracing import NTH, Condition, Groups, Unmatched
+from sluice.engine.tracing import NTH, Groups, Unmatched
 from sluice.kinds.lookup import Join, Lookup
 from sluice.language import syntax
 from sluice.language.expression import Expression
@@ -208,11 +208,6 @@ def trace_rows(operator: Operator, groups: Groups) -> InputRows:
         nth = joined.select(F.col(join.row).getField(NTH).alias(NTH))
         found[dimension].append(nth.where(F.col(NTH).isNotNull()))
     return {operator.facts.id: facts} | {name: union(some) for name, some in found.items()}
-
-
-def list_conditions(spec: Lookup, found: Sequence[Condition]) -> Sequence[Condition]:
-    """Return `where` alone: joins are looked at where no fact gets past them."""
-    return found
 
 
 def find_unmatched(

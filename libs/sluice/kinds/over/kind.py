@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from sluice.declare.column_lineage import MadeFrom, Seen, as_changed, of_input
+from sluice.declare.column_lineage import MadeFrom, Seen, as_changed, of_carried
 from sluice.declare.document import Where
 from sluice.declare.registry import Kind
 from sluice.declare.resolution import Scope, TableMistakes
-from sluice.declare.table import Table, carried_columns, carried_key, hidden_of
+from sluice.declare.table import Table, carried_key, hidden_of
 from sluice.kinds.over import (
     BY,
     EXACT,
@@ -79,10 +79,7 @@ class OverKind(Kind):
             for n, one in spec.select.items()
         }
         by = {f"{BY}{i}": sees.of(expression) for i, expression in enumerate(spec.partition_by)}
-        hidden = {
-            out: of_input(source, column) for out, column in carried_columns(table, source).items()
-        }
-        return {**hidden, **by, **shown}
+        return {**of_carried(table, source), **by, **shown}
 
 
 def _type(

@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from sluice.declare.column_lineage import InputColumns, MadeFrom, Seen, as_changed, of_input
+from sluice.declare.column_lineage import (
+    InputColumns,
+    MadeFrom,
+    Seen,
+    as_changed,
+    of_carried,
+    of_input,
+)
 from sluice.declare.document import Where
 from sluice.declare.registry import Kind
 from sluice.declare.resolution import Scope, TableMistakes, plain_columns
-from sluice.declare.table import Table, carried_columns, carried_key, hidden_of
+from sluice.declare.table import Table, carried_key, hidden_of
 from sluice.declare.table_spec import END, START, WINDOW
 from sluice.kinds.topk import TopK
 from sluice.language.types import INTEGERS
@@ -72,10 +79,7 @@ class TopKKind(Kind):
             expression = groups.get(name) or (spec.select or {}).get(name)
             return sees.of(expression) if expression else sees.inputs_of(name)
 
-        hidden = {
-            out: of_input(source, column) for out, column in carried_columns(table, source).items()
-        }
-        return {**hidden, **{name: shown(name) for name in table.columns}}
+        return {**of_carried(table, source), **{name: shown(name) for name in table.columns}}
 
     def trace_rows(self, operator: Operator, groups: Groups) -> InputRows:
         from sluice.kinds.topk.operator import trace_rows
@@ -95,9 +99,11 @@ class TopKKind(Kind):
     def open_table(
         self, lake: Lake, table: Table, version: int | None, *, backward_iteration: bool
     ) -> KeyValues:
-        from sluice.kinds.topk.reader import open_table
+        from sluice.kinds.topk.reader import shown_first
 
-        return open_table(lake, table, version, backward_iteration=backward_iteration)
+        assert isinstance(table.spec, TopK)
+        first = shown_first(table.spec)
+        return lake.stored(table, version, backward_iteration=backward_iteration, first=first)
 
     def verbs(self) -> Mapping[str, Callable[..., Any]]:
         from sluice.kinds.topk.reader import VERBS

@@ -191,15 +191,6 @@ def _ranks(values: Sequence[tuple[Any, ...]], spec: TopK) -> list[int]:
     return ranks
 
 
-def open_table(
-    lake: Lake, table: Table, version: int | None, *, backward_iteration: bool
-) -> KeyedTable:
-    """Open a top-k as a key-value store."""
-    assert isinstance(table.spec, TopK)
-    first = shown_first(table.spec)
-    return lake.stored(table, version, backward_iteration=backward_iteration, first=first)
-
-
 def ranking(lake: Lake, name: str, *, version: int | None = None) -> Ranking:
     """Open a top-k as rankings."""
     return Ranking.open(lake, name, version)

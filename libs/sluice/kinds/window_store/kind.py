@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from sluice.declare.column_lineage import InputColumns, MadeFrom, Seen, as_changed, of_input
+from sluice.declare.column_lineage import (
+    InputColumns,
+    MadeFrom,
+    Seen,
+    as_changed,
+    of_carried,
+    of_input,
+)
 from sluice.declare.document import Where
 from sluice.declare.registry import Kind
 from sluice.declare.resolution import Scope, TableMistakes, plain_columns
-from sluice.declare.table import Table, carried_columns, carried_key, hidden_of
+from sluice.declare.table import Table, carried_key, hidden_of
 from sluice.declare.table_spec import END, START
 from sluice.kinds.window_store import WindowStore
 from sluice.language.types import base_name
@@ -21,7 +28,7 @@ if TYPE_CHECKING:
     from sluice.engine.tracing import Groups
     from sluice.pages import Address, Chapter
     from sluice.read.key_order import KeyRange
-    from sluice.read.keyed import KeyedTable, KeyValues
+    from sluice.read.keyed import KeyedTable
     from sluice.read.lake import Lake
     from sluice.read.naming import Given, NamingOption
 
@@ -74,22 +81,12 @@ class WindowStoreKind(Kind):
                 return start if name == START else as_changed(time)
             return sees.of(select[name]) if name in select else sees.inputs_of(name)
 
-        hidden = {
-            out: of_input(source, column) for out, column in carried_columns(table, source).items()
-        }
-        return {**hidden, **{name: shown(name) for name in table.columns}}
+        return {**of_carried(table, source), **{name: shown(name) for name in table.columns}}
 
     def trace_rows(self, operator: Operator, groups: Groups) -> InputRows:
         from sluice.kinds.window_store.operator import trace_rows
 
         return trace_rows(operator, groups)
-
-    def open_table(
-        self, lake: Lake, table: Table, version: int | None, *, backward_iteration: bool
-    ) -> KeyValues:
-        from sluice.kinds.window_store.reader import open_table
-
-        return open_table(lake, table, version, backward_iteration=backward_iteration)
 
     def verbs(self) -> Mapping[str, Callable[..., Any]]:
         from sluice.kinds.window_store.reader import VERBS

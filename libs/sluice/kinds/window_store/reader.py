@@ -172,17 +172,10 @@ class ReadOnlyWindowStore:
         return places((check(time, self.table.snapshot.type_of(START), START),))
 
 
-def open_table(
-    lake: Lake, table: Table, version: int | None, *, backward_iteration: bool
-) -> KeyedTable:
-    """Open the store as a key-value store."""
-    return lake.stored(table, version, backward_iteration=backward_iteration)
-
-
 def window(lake: Lake, name: str, *, version: int | None = None) -> ReadOnlyWindowStore:
     """Open a window store for reading by key and time."""
     table, spec = lake.of_kind(name, WindowStore, "fetch")
-    stored = open_table(lake, table, version, backward_iteration=False)
+    stored = lake.stored(table, version, backward_iteration=False)
     return ReadOnlyWindowStore(
         stored, spec.key, spec.backward_iteration, partial(window, lake, name)
     )
