@@ -25,8 +25,8 @@ PHASES = {
     "files are read": "sluice.files.filehead:head_of sluice.files.json:lines_here "
     "sluice.files.csv:cells_here sluice.files.here:parquet_here",
     "tables and feeds are read": "sluice.delta.reading.local:local_snapshot "
-    "sluice.delta.reading.local:read_feed sluice.delta.reading.local:read_few "
-    "sluice.delta.reading.searching:SearchedVersion.few "
+    "sluice.delta.reading.local:read_feed sluice.delta.reading.local:read_if_few "
+    "sluice.delta.reading.searching:SearchedVersion.find_at_most "
     "sluice.delta.note_tables:read_table",
     "the gate judges": "sluice.gate.gate:Gate.split sluice.gate.gate:Gate.check",
     "commits": "sluice.engine.committing:_local sluice.delta.reading.spark_reads:create",

@@ -46,7 +46,7 @@ def table(store: Store) -> Small:
 
 def search(table: Small, *ids: int | None) -> list[tuple[int, str]]:
     searched = SearchedVersion(table.uri, table.head.version, Limits())
-    found = searched.rows([{"id": pa.chunked_array([pa.array(ids, pa.int32())])}])
+    found = searched.find_rows([{"id": pa.chunked_array([pa.array(ids, pa.int32())])}])
     assert found is not None
     return sorted((row["id"], row["v"]) for row in found.to_pylist())
 

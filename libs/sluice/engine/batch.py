@@ -21,7 +21,7 @@ from sluice.changes import arrivals, as_inserts, departures, diff, insertions, n
 from sluice.delta.log.files import not_before, table_size
 from sluice.delta.log.position import Pin
 from sluice.delta.places.lake_layout import LakeLayout
-from sluice.delta.reading.local import few_rows
+from sluice.delta.reading.local import snapshot_if_few
 from sluice.delta.reading.spark_reads import feed, snapshot
 from sluice.delta.writing.own_commits import Committed
 from sluice.engine.batch_plan import (
@@ -37,60 +37,6 @@ from sluice.engine.rows import GroupColumns, Picked, bounds_of, pick
 from sluice.engine.windows import Horizon, late_of_change, latest_time
 from sluice.language.interval import EPOCH
 from sluice.language.names import OF_FEED
-
-
-def snapshot_at(
-    session: SparkSession, context: Context, operator: Operator, input_id: str, pin: Pin
-) -> DataFrame:
-    """Return one input at its pinned version."""
-    uri, columns = context.lake.uri(input_id), operator.columns(input_id)
-    rows = snapshot(session, uri, pin.version, context.limits, columns)
-    return rows.select(*names(columns)) if columns else rows
-
-
-def horizon_of(session: SparkSession, context: Context, plan: BatchPlan) -> Horizon | None:
-    """Return the horizon of the plan's view; None without retention. Takes one Spark job."""
-    operator, retention = plan.node.operator, plan.node.operator.retention
-    if retention is None:
-        return None
-    late = {name: _late_rows(session, context, plan, name) for name in operator.inputs}
-    rows = latest_time(late, retention)
-    latest = rows.selectExpr("unix_micros(horizon) AS micros").collect()[0].micros
-    position = plan.before.position if plan.before else None
-    now = None if latest is None else EPOCH + timedelta(microseconds=latest)
-    return Horizon(retention, position.horizon if position else None, now)
-
-
-def _late_rows(
-    session: SparkSession, context: Context, plan: BatchPlan, input_id: str
-) -> DataFrame:
-    """Return rows that include those with an input's latest times; few files are opened."""
-    operator, pin, limits = plan.node.operator, plan.pins[input_id], context.limits
-    assert operator.retention is not None
-    columns = operator.retention.times.get(input_id, ())
-    uri = context.lake.uri(input_id)
-    known = {column: not_before(uri, pin.version, column) for column in columns}
-    bounds = {column: time for column, time in known.items() if time and time.tzinfo}
-    if len(bounds) < len(columns) or not columns:
-        return snapshot_at(session, context, operator, input_id, pin)
-    late = [pc.field(column) >= pc.scalar(time) for column, time in bounds.items()]
-    where = reduce(pc.Expression.__or__, late)
-    few = few_rows(session, uri, pin.version, where, limits, list(columns))
-    if few is not None:
-        return few
-    late = [F.col(f"`{column}`") >= F.lit(time) for column, time in bounds.items()]
-    rows = snapshot_at(session, context, operator, input_id, pin)
-    return rows.where(reduce(Column.__or__, late))
-
-
-def recorded_horizon(plan: BatchPlan) -> Horizon | None:
-    """Return the horizon in the table's position."""
-    retention = plan.node.operator.retention
-    if retention is None or plan.before is None or plan.before.position is None:
-        return None
-    at = plan.before.position.horizon
-    return Horizon(retention, at, at)
-
 
 Op_co = TypeVar("Op_co", bound=Operator, covariant=True)
 
@@ -396,3 +342,56 @@ def count_of(late: DataFrame) -> int:
     One Spark job.
     """
     return int(late.collect()[0][0] or 0)
+
+
+def snapshot_at(
+    session: SparkSession, context: Context, operator: Operator, input_id: str, pin: Pin
+) -> DataFrame:
+    """Return one input at its pinned version."""
+    uri, columns = context.lake.uri(input_id), operator.columns(input_id)
+    rows = snapshot(session, uri, pin.version, context.limits, columns)
+    return rows.select(*names(columns)) if columns else rows
+
+
+def horizon_of(session: SparkSession, context: Context, plan: BatchPlan) -> Horizon | None:
+    """Return the horizon of the plan's view; None without retention. Takes one Spark job."""
+    operator, retention = plan.node.operator, plan.node.operator.retention
+    if retention is None:
+        return None
+    late = {name: _late_rows(session, context, plan, name) for name in operator.inputs}
+    rows = latest_time(late, retention)
+    latest = rows.selectExpr("unix_micros(horizon) AS micros").collect()[0].micros
+    position = plan.before.position if plan.before else None
+    now = None if latest is None else EPOCH + timedelta(microseconds=latest)
+    return Horizon(retention, position.horizon if position else None, now)
+
+
+def _late_rows(
+    session: SparkSession, context: Context, plan: BatchPlan, input_id: str
+) -> DataFrame:
+    """Return rows that include those with an input's latest times; few files are opened."""
+    operator, pin, limits = plan.node.operator, plan.pins[input_id], context.limits
+    assert operator.retention is not None
+    columns = operator.retention.times.get(input_id, ())
+    uri = context.lake.uri(input_id)
+    known = {column: not_before(uri, pin.version, column) for column in columns}
+    bounds = {column: time for column, time in known.items() if time and time.tzinfo}
+    if len(bounds) < len(columns) or not columns:
+        return snapshot_at(session, context, operator, input_id, pin)
+    late = [pc.field(column) >= pc.scalar(time) for column, time in bounds.items()]
+    where = reduce(pc.Expression.__or__, late)
+    few = snapshot_if_few(session, uri, pin.version, where, limits, list(columns))
+    if few is not None:
+        return few
+    late = [F.col(f"`{column}`") >= F.lit(time) for column, time in bounds.items()]
+    rows = snapshot_at(session, context, operator, input_id, pin)
+    return rows.where(reduce(Column.__or__, late))
+
+
+def recorded_horizon(plan: BatchPlan) -> Horizon | None:
+    """Return the horizon in the table's position."""
+    retention = plan.node.operator.retention
+    if retention is None or plan.before is None or plan.before.position is None:
+        return None
+    at = plan.before.position.horizon
+    return Horizon(retention, at, at)

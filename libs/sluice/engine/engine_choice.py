@@ -216,7 +216,7 @@ def _rows_to_read(
     if found is None:
         return RowsRead.of(whole, most)
     wanted = [{c: found[name] for c, name in one.items()} for one in columns]
-    near = table.near(wanted)
+    near = table.size_near(wanted)
     if near is not None and reread.is_sure and reread.is_unique:
         return replace(RowsRead.of(near, most), rows=found.num_rows)
     is_enough = not reread.is_sure or (is_estimated and near and _is_few(near.rows, limits))
@@ -229,7 +229,7 @@ def _count(table: SearchedVersion, wanted: Sequence[WantedValues], near: FeedSiz
     """Count the rows with these values in the files that may hold them."""
     most = table.limits.reread_rows
     try:
-        rows = table.few(wanted, most)
+        rows = table.find_at_most(wanted, most)
     except (OSError, pa.ArrowException):
         return RowsRead.of(near, Bound.UP_TO)
     if rows is None:

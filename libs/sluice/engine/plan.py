@@ -55,6 +55,9 @@ from sluice.engine.operator import Maintained, Operator
 from sluice.engine.upkeep import Kept
 from sluice.language.names import RESERVED_PREFIX
 
+SAME_STATE = "inputs that reflect the same state of their sources"
+NOTHING = Position(batch=0, attempt="", kind="")  # position of a table to be built whole
+
 
 @dataclass(frozen=True)
 class Node(Maintained):
@@ -80,121 +83,6 @@ def nodes_of(table: Table, graph: Graph) -> tuple[Node, ...]:
         return tuple(node for part in table.parts for node in nodes_of(part, whole))
     maker = kind(table.kind)
     return maker.nodes(table, graph) if isinstance(maker, Maker) else ()
-
-
-def frontier_of(lake: LakeLayout, table_id: str, at: Head) -> Frontier:
-    """Return the version of each ancestor source that the table's head reflects.
-
-    It also reflects newer versions of inputs that changed no data.
-    """
-    position = at.position
-    if position is None or not position.inputs:
-        return {table_id: at.data_version}
-    reflected = []
-    for input_id, pin in position.inputs.items():
-        now = head(lake.uri(input_id))
-        if now is None or now.table != pin.table or now.data_version > pin.version:
-            return position.frontier
-        reflected.append(frontier_of(lake, input_id, now))
-    known = oldest(reflected)
-    return {source: known[source] for source in position.frontier if source in known}
-
-
-def consistent(
-    lake: LakeLayout, heads: Mapping[str, Head], recorded: Pins
-) -> dict[str, tuple[Pin, Frontier]] | None:
-    """Return the greatest input versions that agree on shared ancestors, and their frontiers.
-
-    None if there are none at or after the recorded ones: the batch must wait. It also waits if an
-    input must first be rebuilt, because version numbers of a restored backup prove nothing.
-    """
-    if len(heads) > 1 and any(_has_lost_its_past(lake, h) for h in heads.values()):
-        return None
-    chosen = {i: (h.pin, frontier_of(lake, i, h)) for i, h in heads.items()}
-    while (late := _disagreement(chosen)) is not None:
-        input_id, source, version = late
-        earlier = _reflecting(lake, input_id, heads[input_id], source, version)
-        floor = recorded[input_id].version if input_id in recorded else 0
-        if earlier is None or earlier[0].version < floor:
-            return None
-        chosen[input_id] = earlier
-    return chosen
-
-
-def _has_lost_its_past(lake: LakeLayout, at: Head) -> bool:
-    """True if the table, or one of its inputs, was computed from rows that are missing now.
-
-    An input that has been rebuilt since is checked as it was when it was read. If its rows stayed
-    the same, it counts as rebuilt, but then all inputs must reflect one state.
-    """
-    reads, renewed = {}, False
-    for input_id, pin in (at.position.inputs if at.position else {}).items():
-        now = head(lake.uri(input_id))
-        if now is None or not is_past(now, pin):
-            return True
-        is_same = now.data_version <= pin.version
-        read = now if is_same else as_of(now, pin.version)
-        if _has_lost_its_past(lake, read):
-            return True
-        later = now.version - pin.version
-        if is_same and later > 0:
-            renewed = renewed or any(p.kind == REBUILD for _, p in positions(now.uri, later))
-        reads[input_id] = pin, frontier_of(lake, input_id, read)
-    return renewed and _disagreement(reads) is not None
-
-
-def _disagreement(chosen: Mapping[str, tuple[Pin, Frontier]]) -> tuple[str, str, int] | None:
-    """Return an input that is ahead of another for some source, and the version to use instead."""
-    least = oldest(frontier for _, frontier in chosen.values())
-    for input_id, (_, frontier) in chosen.items():
-        for source, version in frontier.items():
-            if version > least[source]:
-                return input_id, source, least[source]
-    return None
-
-
-def _reflecting(
-    lake: LakeLayout, table_id: str, at: Head, source: str, version: int
-) -> tuple[Pin, Frontier] | None:
-    """Return the newest version of a table whose rows reflect at most `version` of a source.
-
-    None if a rebuild comes first: version numbers from before it may belong to another past.
-    """
-    if table_id == source:
-        return last_with_rows_of(at, version).pin, {source: version}
-    for commit, position in positions(lake.uri(table_id)):
-        reflected = position.frontier.get(source)  # None: it was empty, or had another definition
-        if reflected is not None and reflected <= version:
-            return last_with_rows_of(at, commit).pin, position.frontier
-        if position.kind == REBUILD:
-            return None
-    return None
-
-
-def with_taken_columns(lake: LakeLayout, table: Table) -> Table:
-    """Return the table with the columns that the deliveries kept beside it have taken."""
-    if not isinstance(table.spec, Declared) or table.delivered_to == table.id:
-        return table
-    deliveries = columns_at(head(lake.uri(table.delivered_to)))
-    return with_columns(table, beyond(table.spec.types, deliveries))
-
-
-def with_columns(table: Table, columns: Iterable[Column]) -> Table:
-    """Return the table with further columns."""
-    more = {c.name: c.type for c in columns}
-    return replace(table, columns={**table.columns, **more}, taken=frozenset(more))
-
-
-def beyond(declared: Mapping[str, str], stored: StructType) -> Iterable[Column]:
-    """Yield the visible stored columns that are not declared."""
-    for field in stored.fields:
-        if field.name not in declared and not field.name.startswith(RESERVED_PREFIX):
-            type_ = field.dataType.simpleString()
-            yield Column(name=field.name, type=type_ if "<" in type_ else type_.upper())
-
-
-SAME_STATE = "inputs that reflect the same state of their sources"
-NOTHING = Position(batch=0, attempt="", kind="")  # position of a table to be built whole
 
 
 def plan_batch(
@@ -335,6 +223,10 @@ def _following(
     return replace(plan, strategy=strategy, reason=reason)
 
 
+def _waiting(node: Node, uri: str, before: Head | None, what: str) -> BatchPlan:
+    return BatchPlan(node, uri, before, Strategy.RECOMPUTE, "", waiting_for=what)
+
+
 def whole_size(lake: LakeLayout, plan: BatchPlan) -> int:
     """Return the bytes of all of a batch's inputs, which a rebuild would read."""
     return sum(table_size(lake.uri(i), pin.version).bytes for i, pin in plan.looked_up.items())
@@ -345,5 +237,112 @@ def rebuild_size(plan: BatchPlan) -> FeedSize:
     return plan.size + table_size(plan.uri, plan.before.version) if plan.before else plan.size
 
 
-def _waiting(node: Node, uri: str, before: Head | None, what: str) -> BatchPlan:
-    return BatchPlan(node, uri, before, Strategy.RECOMPUTE, "", waiting_for=what)
+def frontier_of(lake: LakeLayout, table_id: str, at: Head) -> Frontier:
+    """Return the version of each ancestor source that the table's head reflects.
+
+    It also reflects newer versions of inputs that changed no data.
+    """
+    position = at.position
+    if position is None or not position.inputs:
+        return {table_id: at.data_version}
+    reflected = []
+    for input_id, pin in position.inputs.items():
+        now = head(lake.uri(input_id))
+        if now is None or now.table != pin.table or now.data_version > pin.version:
+            return position.frontier
+        reflected.append(frontier_of(lake, input_id, now))
+    known = oldest(reflected)
+    return {source: known[source] for source in position.frontier if source in known}
+
+
+def consistent(
+    lake: LakeLayout, heads: Mapping[str, Head], recorded: Pins
+) -> dict[str, tuple[Pin, Frontier]] | None:
+    """Return the greatest input versions that agree on shared ancestors, and their frontiers.
+
+    None if there are none at or after the recorded ones: the batch must wait. It also waits if an
+    input must first be rebuilt, because version numbers of a restored backup prove nothing.
+    """
+    if len(heads) > 1 and any(_has_lost_its_past(lake, h) for h in heads.values()):
+        return None
+    chosen = {i: (h.pin, frontier_of(lake, i, h)) for i, h in heads.items()}
+    while (late := _disagreement(chosen)) is not None:
+        input_id, source, version = late
+        earlier = _reflecting(lake, input_id, heads[input_id], source, version)
+        floor = recorded[input_id].version if input_id in recorded else 0
+        if earlier is None or earlier[0].version < floor:
+            return None
+        chosen[input_id] = earlier
+    return chosen
+
+
+def _has_lost_its_past(lake: LakeLayout, at: Head) -> bool:
+    """True if the table, or one of its inputs, was computed from rows that are missing now.
+
+    An input that has been rebuilt since is checked as it was when it was read. If its rows stayed
+    the same, it counts as rebuilt, but then all inputs must reflect one state.
+    """
+    reads, renewed = {}, False
+    for input_id, pin in (at.position.inputs if at.position else {}).items():
+        now = head(lake.uri(input_id))
+        if now is None or not is_past(now, pin):
+            return True
+        is_same = now.data_version <= pin.version
+        read = now if is_same else as_of(now, pin.version)
+        if _has_lost_its_past(lake, read):
+            return True
+        later = now.version - pin.version
+        if is_same and later > 0:
+            renewed = renewed or any(p.kind == REBUILD for _, p in positions(now.uri, later))
+        reads[input_id] = pin, frontier_of(lake, input_id, read)
+    return renewed and _disagreement(reads) is not None
+
+
+def _disagreement(chosen: Mapping[str, tuple[Pin, Frontier]]) -> tuple[str, str, int] | None:
+    """Return an input that is ahead of another for some source, and the version to use instead."""
+    least = oldest(frontier for _, frontier in chosen.values())
+    for input_id, (_, frontier) in chosen.items():
+        for source, version in frontier.items():
+            if version > least[source]:
+                return input_id, source, least[source]
+    return None
+
+
+def _reflecting(
+    lake: LakeLayout, table_id: str, at: Head, source: str, version: int
+) -> tuple[Pin, Frontier] | None:
+    """Return the newest version of a table whose rows reflect at most `version` of a source.
+
+    None if a rebuild comes first: version numbers from before it may belong to another past.
+    """
+    if table_id == source:
+        return last_with_rows_of(at, version).pin, {source: version}
+    for commit, position in positions(lake.uri(table_id)):
+        reflected = position.frontier.get(source)  # None: it was empty, or had another definition
+        if reflected is not None and reflected <= version:
+            return last_with_rows_of(at, commit).pin, position.frontier
+        if position.kind == REBUILD:
+            return None
+    return None
+
+
+def with_taken_columns(lake: LakeLayout, table: Table) -> Table:
+    """Return the table with the columns that the deliveries kept beside it have taken."""
+    if not isinstance(table.spec, Declared) or table.delivered_to == table.id:
+        return table
+    deliveries = columns_at(head(lake.uri(table.delivered_to)))
+    return with_columns(table, beyond(table.spec.types, deliveries))
+
+
+def with_columns(table: Table, columns: Iterable[Column]) -> Table:
+    """Return the table with further columns."""
+    more = {c.name: c.type for c in columns}
+    return replace(table, columns={**table.columns, **more}, taken=frozenset(more))
+
+
+def beyond(declared: Mapping[str, str], stored: StructType) -> Iterable[Column]:
+    """Yield the visible stored columns that are not declared."""
+    for field in stored.fields:
+        if field.name not in declared and not field.name.startswith(RESERVED_PREFIX):
+            type_ = field.dataType.simpleString()
+            yield Column(name=field.name, type=type_ if "<" in type_ else type_.upper())

@@ -23,7 +23,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, DateType, DecimalType, IntegralType, StringType, StructType
 
 from sluice.changes import balance
-from sluice.delta.reading.local import hand, handed_over, nullable, to_arrow
+from sluice.delta.reading.local import hand_as_stored, hand_over, nullable, to_arrow
 from sluice.delta.reading.searching import SearchedVersion
 from sluice.delta.reading.spark_reads import snapshot
 from sluice.delta.writing.merge import extremes
@@ -79,7 +79,7 @@ class Here:
     @cached_property
     def rows(self) -> DataFrame:
         schema = StructType([self.types[name] for name in self.table.column_names])
-        return hand(self.session, self.table, schema).coalesce(1)
+        return hand_over(self.session, self.table, schema).coalesce(1)
 
     def where(self, condition: RowFilter) -> "Here":
         """Return the rows that meet a condition."""
@@ -212,8 +212,8 @@ def _rows(
         whole = snapshot(session, searched.uri, searched.version, searched.limits)
         return whole.select(*names(tuple(searched.columns))) if searched.columns else whole
     wanted = [{c: groups[group] for c, group in columns.items()} for columns in named]
-    rows = searched.rows(wanted)
-    return None if rows is None else handed_over(session, searched.uri, searched.version, rows)
+    rows = searched.find_rows(wanted)
+    return None if rows is None else hand_as_stored(session, searched.uri, searched.version, rows)
 
 
 NAMED_VALUES = 1_000  # that a scan gets in a list

@@ -19,7 +19,7 @@ from pyspark.sql.types import DataType, IntegerType, LongType, StringType, Struc
 
 from sluice.declare.declared import CUT, FILE, Declared
 from sluice.delta.places.folders import LandedFile
-from sluice.delta.reading.local import hand, is_bare
+from sluice.delta.reading.local import hand_over, is_bare
 from sluice.delta.reading.spark_reads import check_handed
 from sluice.engine.operator import union
 from sluice.errors import DamagedFile, UsageError
@@ -121,7 +121,7 @@ def frame(
         for column, f in zip(columns, fields, strict=True)
     ]
     table = pa.Table.from_arrays(arrays, names=[f.name for f in fields])
-    return hand(session, table, StructType(list(fields)))
+    return hand_over(session, table, StructType(list(fields)))
 
 
 def parquet_here(
@@ -150,7 +150,7 @@ def parquet_here(
             f"a Parquet file that Arrow can't read as Spark does: {error}"
         ) from error
     cut = [StructField(CUT, IntegerType())] if nanos else []
-    return hand(session, rows, StructType([*fields, *PLACE, *cut]))
+    return hand_over(session, rows, StructType([*fields, *PLACE, *cut]))
 
 
 def _table(

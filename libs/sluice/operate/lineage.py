@@ -191,7 +191,7 @@ class Walk:
             return self.read(at)
         wanted = [{column: of.rows[own] for column, own in one.items()} for one in columns]
         searched = SearchedVersion(self._uri(name), at[1], limits)
-        pages = searched.pages(wanted, limits.handed_rows) if wanted else None
+        pages = searched.find_by_file(wanted, limits.handed_rows) if wanted else None
         if pages is None:
             return self._read_stored(*at)
         self._note(at, pages)

@@ -77,9 +77,9 @@ class Delivery:
     spec: Source
     interval: Interval
     path: str
-    files: tuple[LandedFile, ...]
-    fingerprint: str
-    replaced: tuple[intervals.Note, ...]
+    files: tuple[LandedFile, ...] = ()
+    fingerprint: str = ""
+    replaced: tuple[intervals.Note, ...] = ()
     noted: tuple[intervals.Note, ...] = ()
     timezone: str = "UTC"
     topic: Mapping[str, Any] = field(default_factory=dict)

@@ -69,57 +69,6 @@ _LISTING = StructType(
 
 
 @dataclass(frozen=True)
-class FileStream:
-    """Stream of a source: the path it is read from, and its arrivals table."""
-
-    table: Table
-    spec: Source
-    path: str
-    uri: str
-
-    @classmethod
-    def of(cls, table: Table, spec: Source, path: str, lake: LakeLayout) -> "FileStream":
-        return cls(table, spec, path, lake.uri(table.id, ARRIVALS))
-
-    def note(self, files: Iterable[LandedFile], run: Run) -> None:
-        """Append the files that are not known yet. Starts no Spark. Raises LostRace."""
-        before = head(self.uri)
-        noted = read_table(self.uri) if before else _NOTED.empty_table()
-        known = {file_of(path) for path in noted["path"].to_pylist()}
-        fresh = [file for file in files if file.uri not in known]
-        if not fresh:
-            return
-        before = before or create(self.uri, _LISTING, Position(0, uuid.uuid4().hex, "create"))
-        last = pc.max(noted[ARRIVED]).as_py()
-        at = datetime.now(UTC) + timedelta(microseconds=self._behind(last))
-        rows = pa.Table.from_pydict(
-            {
-                "path": [file.uri for file in fresh],
-                "length": [file.size for file in fresh],
-                "modified": pa.array([f.modified // 1000 for f in fresh], MICROS),
-                ARRIVED: pa.array([at] * len(fresh), MICROS),
-                CHANGE: ["insert"] * len(fresh),
-            }
-        )
-        position = Position(before.next_batch, uuid.uuid4().hex, "arrival", run=run.id)
-        commit_arrow(before, rows, ["path"], position)
-
-    def _behind(self, last: datetime | None) -> int:
-        """Return the microseconds by which the clock is behind the latest arrival."""
-        behind = last + 2 * CUT - datetime.now(UTC) if last else timedelta()
-        return max(behind // timedelta(microseconds=1), 0)
-
-
-@dataclass(frozen=True)
-class _Arrival:
-    """One micro-batch: its instant, and the version of the arrivals that brought it."""
-
-    at: datetime
-    version: int
-    files: tuple[LandedFile, ...] = ()
-
-
-@dataclass(frozen=True)
 class FileFeed(FileOrigin):
     """Files that are read: by interval, or as they arrive."""
 
@@ -193,7 +142,7 @@ class FileFeed(FileOrigin):
             )
 
     @property
-    def _stream(self) -> FileStream:
+    def _stream(self) -> "FileStream":
         path = self.project.resolve(self.spec.path)
         return FileStream.of(self.table, self.spec, path, layout(self.project))
 
@@ -204,6 +153,57 @@ def engine_of_delivery(project: Project, table: Table, interval: Interval) -> st
     context, run = Context.of(project), Run()
     at = head(context.lake.uri(table.delivered_to))
     return Replacement(context, delivery, at, next_position(delivery, at, run, {}), run).engine
+
+
+@dataclass(frozen=True)
+class FileStream:
+    """Stream of a source: the path it is read from, and its arrivals table."""
+
+    table: Table
+    spec: Source
+    path: str
+    uri: str
+
+    @classmethod
+    def of(cls, table: Table, spec: Source, path: str, lake: LakeLayout) -> "FileStream":
+        return cls(table, spec, path, lake.uri(table.id, ARRIVALS))
+
+    def note(self, files: Iterable[LandedFile], run: Run) -> None:
+        """Append the files that are not known yet. Starts no Spark. Raises LostRace."""
+        before = head(self.uri)
+        noted = read_table(self.uri) if before else _NOTED.empty_table()
+        known = {file_of(path) for path in noted["path"].to_pylist()}
+        fresh = [file for file in files if file.uri not in known]
+        if not fresh:
+            return
+        before = before or create(self.uri, _LISTING, Position(0, uuid.uuid4().hex, "create"))
+        last = pc.max(noted[ARRIVED]).as_py()
+        at = datetime.now(UTC) + timedelta(microseconds=self._behind(last))
+        rows = pa.Table.from_pydict(
+            {
+                "path": [file.uri for file in fresh],
+                "length": [file.size for file in fresh],
+                "modified": pa.array([f.modified // 1000 for f in fresh], MICROS),
+                ARRIVED: pa.array([at] * len(fresh), MICROS),
+                CHANGE: ["insert"] * len(fresh),
+            }
+        )
+        position = Position(before.next_batch, uuid.uuid4().hex, "arrival", run=run.id)
+        commit_arrow(before, rows, ["path"], position)
+
+    def _behind(self, last: datetime | None) -> int:
+        """Return the microseconds by which the clock is behind the latest arrival."""
+        behind = last + 2 * CUT - datetime.now(UTC) if last else timedelta()
+        return max(behind // timedelta(microseconds=1), 0)
+
+
+@dataclass(frozen=True)
+class _Arrival:
+    """One micro-batch: its instant, and the version of the arrivals that brought it."""
+
+    at: datetime
+    version: int
+    files: tuple[LandedFile, ...] = ()
 
 
 def _deliver(

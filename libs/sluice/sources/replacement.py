@@ -31,7 +31,7 @@ from sluice.delta.log.files import FeedSize, may_hold
 from sluice.delta.log.position import Head, Pins, Position, head
 from sluice.delta.places.lake_layout import layout
 from sluice.delta.reading import landing
-from sluice.delta.reading.local import few_rows
+from sluice.delta.reading.local import snapshot_if_few
 from sluice.delta.reading.spark_reads import snapshot
 from sluice.delta.writing.filing import add_columns
 from sluice.delta.writing.own_commits import Committed
@@ -274,7 +274,7 @@ class Replacement:
         limits = self.context.limits
         at = pc.field(INTERVAL)
         inside = (at >= pc.scalar(span.start)) & (at < pc.scalar(span.end))
-        few = few_rows(session, self._uri, before.version, inside, limits)
+        few = snapshot_if_few(session, self._uri, before.version, inside, limits)
         if few is not None:
             return few
         at = F.col(INTERVAL)

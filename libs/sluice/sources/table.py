@@ -100,9 +100,11 @@ class TableFeed(TableOrigin):
         check_files(found, commits, self.table.id)
         interval = Interval(versions.at, versions.at + INSTANT)
         delivery = Delivery(
-            *(self.table, self.spec, interval, self.uri, ()),
+            self.table,
+            self.spec,
+            interval,
+            self.uri,
             fingerprint=versions.fingerprint(),
-            replaced=(),
             message_bytes=commits.bytes,
             topic={} if after is None else versions.plain(),
             after=after or {},

@@ -116,11 +116,8 @@ class TopicFeed(TopicOrigin):
 
     def delivery(self, moment: datetime, read: str) -> Delivery:
         """Return the delivery of a moment; `read`: the fingerprint of what its batch has read."""
-        return Delivery(
-            *(self.table, self.spec, Interval(moment, moment + INSTANT), self.topic.topic, ()),
-            fingerprint=read,
-            replaced=(),
-        )
+        interval = Interval(moment, moment + INSTANT)
+        return Delivery(self.table, self.spec, interval, self.topic.topic, fingerprint=read)
 
 
 def _read_new(spark: Spark, source: TopicFeed, run: Run) -> Iterator[BatchReport]:

@@ -92,7 +92,7 @@ def searched(
         {n: pa.chunked_array([pa.array(v, SCHEMA.field(n).type)]) for n, v in one.items()}
         for one in wanted
     ]
-    found = searched.rows(values, span)
+    found = searched.find_rows(values, span)
     assert found is not None
     return found
 

@@ -31,7 +31,7 @@ def find(
     table: Small, ids: list[int | None], most: int = KEYS, limits: Limits | None = None
 ) -> None:
     searched = SearchedVersion(table.uri, table.head.version, limits or Limits())
-    searched.few([{"id": pa.chunked_array([pa.array(ids, pa.int32())])}], most)
+    searched.find_at_most([{"id": pa.chunked_array([pa.array(ids, pa.int32())])}], most)
 
 
 @pytest.fixture

@@ -155,7 +155,7 @@ def test_a_get_looks_its_row_up(
     for _ in range(2):
         version = DeltaTable(table.uri).version()
         wanted = {"id": pa.chunked_array([pa.array([1, 7], pa.int32())])}
-        SearchedVersion(table.uri, version, Limits()).rows([wanted])
+        SearchedVersion(table.uri, version, Limits()).find_rows([wanted])
     table.commit(("update", {"id": 8, "v": "new"}), ("insert", {"id": 50, "v": "v50"}))
     expected = {**known, 7: "new", 8: "new", 50: "v50"}
     del expected[11]

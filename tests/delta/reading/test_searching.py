@@ -118,15 +118,17 @@ def test_too_many_rows_are_not_held(tmp_path: Path) -> None:
     searched = SearchedVersion(
         uri, DeltaTable(uri).version(), replace(Limits(), handed_rows=ROWS // 3)
     )
-    assert searched.rows([{"is_on": pa.chunked_array([pa.array([True, False, None])])}]) is None
+    assert (
+        searched.find_rows([{"is_on": pa.chunked_array([pa.array([True, False, None])])}]) is None
+    )
 
 
 def test_no_larger_table_is_searched_than_may_be(tmp_path: Path) -> None:
     uri = written(tmp_path, random.Random(4), ())
     searched = SearchedVersion(uri, DeltaTable(uri).version(), Limits(searched_bytes=-1))
     wanted = [{"small": pa.chunked_array([pa.array([1], pa.int16())])}]
-    assert searched.few(wanted, 10 * ROWS) is None
-    assert replace(searched, limits=Limits()).few(wanted, 10 * ROWS) is not None
+    assert searched.find_at_most(wanted, 10 * ROWS) is None
+    assert replace(searched, limits=Limits()).find_at_most(wanted, 10 * ROWS) is not None
 
 
 def test_a_search_reads_the_tables_types_once(

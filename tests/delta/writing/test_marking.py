@@ -25,7 +25,7 @@ from sluice.delta.log.files import added_files, has_vectors
 from sluice.delta.log.position import head_as_found
 from sluice.delta.reading import searching
 from sluice.delta.reading.live import live_rows
-from sluice.delta.reading.local import read_few, read_rows
+from sluice.delta.reading.local import read_if_few, read_rows
 from sluice.delta.upkeep.maintenance import Filing, vacuum
 from sluice.delta.upkeep.rewriting import merge, rewrite_marked
 from sluice.delta.upkeep.table_invariants import feed_faults, position_faults, row_count
@@ -106,7 +106,7 @@ def test_all_readers_see_the_same_rows(table: Small) -> None:
     assert whole.sort_by(by_key).to_pylist() == rows
     assert row_count(table.uri, version) == len(rows)
     near = pc.field("id") >= 97
-    some = read_few(table.uri, version, 100, ["v"], near, near)
+    some = read_if_few(table.uri, version, 100, ["v"], near, near)
     assert some is not None
     assert sorted(some["v"].to_pylist()) == ["new", "new", "v98", "v99"]
 

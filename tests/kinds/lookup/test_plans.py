@@ -13,7 +13,7 @@ from tests.support.lake import Lake, NewLake, away, counted, folded
 from sluice.declare.settings import SparkSettings
 from sluice.delta.log import Log
 from sluice.delta.places.lake_layout import layout
-from sluice.delta.reading.local import hand, handed_over
+from sluice.delta.reading.local import hand_as_stored, hand_over
 from sluice.delta.writing.filing import Slice, slices_of
 from sluice.engine import rows
 from sluice.engine.batch_plan import Context
@@ -135,15 +135,15 @@ def test_few_facts_meet_only_the_rows_that_they_match(
 
     def noting(session: Any, uri: str, version: int, rows: Any) -> Any:
         handed[uri.rpartition("/")[2]] = rows.num_rows
-        return handed_over(session, uri, version, rows)
+        return hand_as_stored(session, uri, version, rows)
 
     def noting_facts(session: Any, rows: Any, types: Any) -> Any:
         handed["sales"] = rows.num_rows
-        return hand(session, rows, types)
+        return hand_over(session, rows, types)
 
     lake.advance()
-    monkeypatch.setattr(lookup_batch, "handed_over", noting)
-    monkeypatch.setattr(rows, "hand", noting_facts)
+    monkeypatch.setattr(lookup_batch, "hand_as_stored", noting)
+    monkeypatch.setattr(rows, "hand_over", noting_facts)
     lake.put("sales", {"id": 1000, "product": 7, "buyer": -3}, {"id": 1001, "product": None})
     (report,) = lake.advance()
     assert (report.inserted, handed) == (1, {"sales": 2, "products": 1, "buyers": 1})

@@ -274,14 +274,14 @@ def filled(new_lake: NewLake, select: str, length: int, order: str = "n") -> Lak
 @pytest.fixture
 def found(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Numbers of rows that searches have found."""
-    counts, few = list[int](), SearchedVersion.few
+    counts, few = list[int](), SearchedVersion.find_at_most
 
     def counted_few(self: SearchedVersion, *given: Any) -> Any:
         rows = few(self, *given)
         counts.append(sys.maxsize if rows is None else rows.num_rows)
         return rows
 
-    monkeypatch.setattr(SearchedVersion, "few", counted_few)
+    monkeypatch.setattr(SearchedVersion, "find_at_most", counted_few)
     return counts
 
 

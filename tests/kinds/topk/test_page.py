@@ -6,7 +6,7 @@ import pyarrow as pa
 from tests.kinds.topk.tables import LEADERS, ranked
 from tests.read.tables import project_at, write_table
 
-from sluice.kinds.topk.reader import SHOWN, chapters
+from sluice.kinds.topk.page import SHOWN, chapters
 from sluice.pages import Bars, Cards, Chapter, Page, html
 from sluice.read.lake import Lake
 

@@ -77,13 +77,13 @@ LARGE = ("named", "worst", "pairs", "late", "calm", "first", "delays", "chained"
 def test_large_tables_are_searched_for_the_same_rows(
     world: World, view: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lake, searched, pages = opened(world), set[str](), SearchedVersion.pages
+    lake, searched, pages = opened(world), set[str](), SearchedVersion.find_by_file
 
     def noted(self: SearchedVersion, *given: Any) -> Any:
         searched.add(self.uri)
         return pages(self, *given)
 
-    monkeypatch.setattr(SearchedVersion, "pages", noted)
+    monkeypatch.setattr(SearchedVersion, "find_by_file", noted)
     for nth in range(len(stored(lake, view))):
         whole, few = walked(lake, view, nth), walked(lake, view, nth, collected_bytes=800)
         assert [part.table for part in few] == [part.table for part in whole]

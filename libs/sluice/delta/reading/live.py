@@ -30,19 +30,6 @@ from sluice.language.names import CHANGE_TYPE
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
 
-
-def stream_feed(
-    table: DeltaTable, after: int, upto: int, columns: Sequence[str] | None = None
-) -> pa.RecordBatchReader:
-    """Return the feed of versions (after, upto], or these columns of it.
-
-    Raises DeltaError, or one of Arrow's errors while it is read, if a part of it is gone.
-    """
-    named = None if columns is None else [*columns]
-    found = table.load_cdf(after + 1, upto, columns=named, allow_out_of_range=True)
-    return pa.RecordBatchReader.from_stream(found)
-
-
 GROUPS = 64  # row groups in memory at a time
 MEETS = "_sluice_meets"
 
@@ -128,6 +115,18 @@ def rows_of_files(table: DeltaTable, uri: str, is_chosen: Callable[[str], bool])
     """Return the rows of some files of a version, chosen by their paths in the log."""
     files = [f for f in active_files(table).to_pylist() if is_chosen(f["path"])]
     return LiveRows(_dataset(table, uri, files), kept_rows(table))
+
+
+def stream_feed(
+    table: DeltaTable, after: int, upto: int, columns: Sequence[str] | None = None
+) -> pa.RecordBatchReader:
+    """Return the feed of versions (after, upto], or these columns of it.
+
+    Raises DeltaError, or one of Arrow's errors while it is read, if a part of it is gone.
+    """
+    named = None if columns is None else [*columns]
+    found = table.load_cdf(after + 1, upto, columns=named, allow_out_of_range=True)
+    return pa.RecordBatchReader.from_stream(found)
 
 
 def change_data(table: DeltaTable, uri: str, files: Sequence[Mapping[str, Any]]) -> pa.Table:

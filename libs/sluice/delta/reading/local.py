@@ -71,7 +71,7 @@ def local_snapshot(session: SparkSession, uri: str, version: int) -> DataFrame:
         if at in _kept:
             return _kept[at][0]
     arrow = live_rows(table, uri).to_table()
-    rows = hand(session, arrow, spark_schema(table))
+    rows = hand_over(session, arrow, spark_schema(table))
     with _keeping:
         if arrow.nbytes <= min(KEPT_BYTES, _kept.maxsize):
             _kept[at] = rows, arrow.nbytes
@@ -96,10 +96,10 @@ def narrowed_snapshot(
 
 def _bare_snapshot(session: SparkSession, uri: str, version: int) -> DataFrame:
     """Return the columns of the table, without rows."""
-    return handed_over(session, uri, version, arrow_schema(uri, version).empty_table())
+    return hand_as_stored(session, uri, version, arrow_schema(uri, version).empty_table())
 
 
-def few_rows(
+def snapshot_if_few(
     session: SparkSession,
     uri: str,
     version: int,
@@ -113,8 +113,8 @@ def few_rows(
     """
     if not is_here(session):
         return None
-    rows = read_few(uri, version, limits.reread_rows, columns, where, bounds=where)
-    return None if rows is None else handed_over(session, uri, version, rows)
+    rows = read_if_few(uri, version, limits.reread_rows, columns, where, bounds=where)
+    return None if rows is None else hand_as_stored(session, uri, version, rows)
 
 
 def local_feed(
@@ -124,7 +124,7 @@ def local_feed(
 
     Tables are partitioned by numbers alone: delta-rs does not find files whose path escapes a text.
     """
-    return handed_over(session, uri, upto, read_feed(uri, after, upto, most))
+    return hand_as_stored(session, uri, upto, read_feed(uri, after, upto, most))
 
 
 def read_feed(uri: str, after: int, upto: int, most: int = sys.maxsize) -> pa.Table:
@@ -152,12 +152,12 @@ def read_rows(
 
     At most one page of each file's other rows is held at a time.
     """
-    found = read_few(uri, version, sys.maxsize, columns, where)
+    found = read_if_few(uri, version, sys.maxsize, columns, where)
     assert found is not None
     return found
 
 
-def read_few(
+def read_if_few(
     uri: str,
     version: int,
     most: int,
@@ -190,13 +190,13 @@ def arrow_schema(uri: str, version: int) -> pa.Schema:
     return _plain_schema(pa.schema(open_version(uri, version).schema().to_arrow()))
 
 
-def handed_over(session: SparkSession, uri: str, version: int, rows: pa.Table) -> DataFrame:
+def hand_as_stored(session: SparkSession, uri: str, version: int, rows: pa.Table) -> DataFrame:
     """Pass columns of a table or of its feed to Spark, in the table's types."""
     schema = types_of(uri, version)
     for name, type_ in _ADDED.items():
         schema.add(name, type_)
     present = [field for field in schema.fields if field.name in rows.column_names]
-    return hand(session, rows, StructType(present))
+    return hand_over(session, rows, StructType(present))
 
 
 def types_of(uri: str, version: int) -> StructType:
@@ -251,7 +251,7 @@ def to_arrow(rows: DataFrame) -> pa.Table:
     return rows.toArrow()
 
 
-def hand(session: SparkSession, rows: pa.Table, schema: StructType) -> DataFrame:
+def hand_over(session: SparkSession, rows: pa.Table, schema: StructType) -> DataFrame:
     """Return rows of this process as a DataFrame; many travel to a cluster in several messages."""
     held = plain(rows.select(schema.names))
     if is_here(session) or held.nbytes <= MESSAGE_BYTES:

@@ -92,14 +92,16 @@ class SearchedVersion:
         """Bytes of its files."""
         return size_of(self._table).bytes
 
-    def rows(self, wanted: Iterable[WantedValues], span: Span | None = None) -> pa.Table | None:
+    def find_rows(
+        self, wanted: Iterable[WantedValues], span: Span | None = None
+    ) -> pa.Table | None:
         """Return the rows whose values all match one of `wanted`, and are within `span`.
 
         None if they can't be determined, or are too many.
         """
-        return self.few(wanted, self.limits.handed_rows, span)
+        return self.find_at_most(wanted, self.limits.handed_rows, span)
 
-    def near(self, wanted: Iterable[WantedValues]) -> FeedSize | None:
+    def size_near(self, wanted: Iterable[WantedValues]) -> FeedSize | None:
         """Return the size of the files that may hold such rows; None if values can't be compared.
 
         Read from the log alone.
@@ -107,19 +109,19 @@ class SearchedVersion:
         known = _all_exact(self._schema, wanted)
         return None if known is None else size_of(self._table, files_far(self._table, known))
 
-    def few(
+    def find_at_most(
         self, wanted: Iterable[WantedValues], most: int, span: Span | None = None
     ) -> pa.Table | None:
-        """Return rows like `rows`; None if more than `most`."""
+        """Return rows like `find_rows`; None if more than `most`."""
         if is_bare():
             return self._chosen.empty_table()
-        pages = self.pages(wanted, most, span)
+        pages = self.find_by_file(wanted, most, span)
         if pages is None:
             return None
         found = [as_stored(page, self._chosen) for page in pages.values()]
         return plain(pa.concat_tables([self._chosen.empty_table(), *found]))
 
-    def pages(
+    def find_by_file(
         self, wanted: Iterable[WantedValues], most: int, span: Span | None = None
     ) -> Mapping[str, pa.Table] | None:
         """Return such rows by their file, with their numbers in it as ROW; or None."""

@@ -32,7 +32,7 @@ from sluice.delta.log.continuity import check_input
 from sluice.delta.log.files import FeedSize, table_size
 from sluice.delta.log.position import Head, Pin, Pins, Position, head, oldest
 from sluice.delta.places.lake_layout import LakeLayout
-from sluice.delta.reading.local import arrow_schema, handed_over, read_feed, read_few
+from sluice.delta.reading.local import arrow_schema, hand_as_stored, read_feed, read_if_few
 from sluice.delta.reading.searching import SearchedVersion
 from sluice.delta.reading.spark_reads import check_feed, is_readable, snapshot
 from sluice.delta.reading.wanted import WantedValues, is_exact
@@ -116,7 +116,7 @@ class GroupReads:
             return None
 
         def given(uri: str, version: int, table: pa.Table) -> DataFrame:
-            return handed_over(batch.session, uri, version, table).coalesce(1)
+            return hand_as_stored(batch.session, uri, version, table).coalesce(1)
 
         handed = {i: given(lake.uri(i), plan.ranges[i][1], feed) for i, feed in feeds.items()}
         return cls(handed, given(plan.uri, plan.before.version, rows))
@@ -337,10 +337,10 @@ def few_rows(
         wanted = _made_of(part, input_id, groups, arrow_schema(uri, version))
         if wanted is None or not searched.may_search:
             return None
-        few = searched.few(wanted, limits.handed_rows)
+        few = searched.find_at_most(wanted, limits.handed_rows)
         if few is None:
             return None
-        found[input_id] = handed_over(batch.session, uri, version, few).coalesce(1)
+        found[input_id] = hand_as_stored(batch.session, uri, version, few).coalesce(1)
     return found
 
 
@@ -350,9 +350,9 @@ def _rows(
     """Return rows that include those of touched and expiring groups; None if they are many."""
     now = horizon.now if horizon else None
     if wanted is None:
-        return read_few(searched.uri, searched.version, most)
+        return read_if_few(searched.uri, searched.version, most)
     if searched.is_large and now is None:
-        return searched.few([wanted], most)
+        return searched.find_at_most([wanted], most)
     if searched.bytes > searched.limits.searched_bytes:
         return None
     where, bounds = _among(wanted)
@@ -363,7 +363,7 @@ def _rows(
         last = pa.scalar(keep.before(now) + slack, type_)
         expired = pc.field(END) <= last
         where, bounds = where | expired, None if bounds is None else bounds | expired
-    return read_few(searched.uri, searched.version, most, where=where, bounds=bounds)
+    return read_if_few(searched.uri, searched.version, most, where=where, bounds=bounds)
 
 
 def _made_of(

@@ -27,7 +27,7 @@ from sluice.declare.settings import SparkSettings
 from sluice.declare.table import Graph, Table
 from sluice.delta.log.files import feed_size, table_size
 from sluice.delta.log.position import REBUILD, Pin, Pins, Position, positions
-from sluice.delta.reading.local import handed_over, plain, to_arrow
+from sluice.delta.reading.local import hand_as_stored, plain, to_arrow
 from sluice.delta.reading.searching import SearchedVersion
 from sluice.delta.reading.spark_reads import feed, snapshot
 from sluice.delta.reading.wanted import WantedValues
@@ -139,9 +139,9 @@ class LookupBatch(Batch[LookupJoin]):
         large = self._large_dimensions() if few is not None else {}
         wanted = self._values_to_find(rows, few) if large and few is not None else {}
         for join, searched in large.items():
-            some = searched.rows([wanted[join]])
+            some = searched.find_rows([wanted[join]])
             if some is not None:
-                matched = handed_over(self.session, searched.uri, searched.version, some)
+                matched = hand_as_stored(self.session, searched.uri, searched.version, some)
                 found[self.operator.dimension(join).id] = F.broadcast(matched)
         known = found.keys()
         context, pins = self.context, self.plan.looked_up
@@ -186,9 +186,9 @@ class LookupBatch(Batch[LookupJoin]):
         if are_few and searched.is_large:
             held = plain(to_arrow(touched))
             touched = self.session.createDataFrame(held, touched.schema)
-            found = searched.rows([{name: held[name] for name in group}])
+            found = searched.find_rows([{name: held[name] for name in group}])
             if found is not None:
-                rows = handed_over(self.session, searched.uri, searched.version, found)
+                rows = hand_as_stored(self.session, searched.uri, searched.version, found)
                 return within(rows, touched, group)
         rows = self.current()
         if searched.is_large:
@@ -417,7 +417,7 @@ class ConcernedFacts:
             if few.num_rows > most:
                 return None
             wanted.append(dict(zip(map(str, columns), few.columns, strict=True)))
-        found = self.searched.rows(wanted)
+        found = self.searched.find_rows(wanted)
         if found is None:
             return None
         return Facts(Here(found, self.batch.session, self.searched.types), are_there=True)

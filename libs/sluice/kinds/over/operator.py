@@ -35,7 +35,7 @@ from sluice.delta.log.files import active_files, size_of
 from sluice.delta.log.opened import open_version
 from sluice.delta.places.lake_layout import LakeLayout
 from sluice.delta.reading.live import rows_of_files
-from sluice.delta.reading.local import arrow_schema, hand, handed_over, is_bare
+from sluice.delta.reading.local import arrow_schema, hand_as_stored, hand_over, is_bare
 from sluice.delta.reading.searching import SearchedVersion
 from sluice.delta.reading.wanted import Span
 from sluice.engine.batch import Batch, Reread
@@ -328,15 +328,15 @@ class OverBatch(Batch[OverRows]):
         assert before is not None
         view = SearchedVersion(self.plan.uri, before.version, self.context.limits)
         keys = pa.concat_tables([near.table.select(key), changed.table.select(key)])
-        held = view.rows([{out: keys[column] for out, column in carried.items()}])
+        held = view.find_rows([{out: keys[column] for out, column in carried.items()}])
         if held is None:
             return None
-        current = handed_over(self.session, view.uri, view.version, held)
+        current = hand_as_stored(self.session, view.uri, view.version, held)
         affected = near.where(is_true(AFFECTED)).table.select(key)
         keys = pa.concat_tables([affected, changed.table.select(key)])
         keys = keys.group_by(key).aggregate([]).select(key).rename_columns(list(carried))
         types = [StructField(out, changed.types[c].dataType) for out, c in carried.items()]
-        old = within(current, hand(self.session, keys, StructType(types)), operator.key)
+        old = within(current, hand_over(self.session, keys, StructType(types)), operator.key)
         new = operator.go_on(near.rows, current)
         return BatchResult(diff(old, new, operator.key, ignore=self.plan.node.ignored))
 
@@ -400,10 +400,10 @@ class OverBatch(Batch[OverRows]):
         (named,) = self.operator.map_to_group(id_)
         wanted = [{column: of[group] for column, group in named.items()}]
         type_ = arrow_schema(source.uri, source.version).field(order.column).type
-        rows = source.rows(wanted, order.span(floor, ceiling, type_))
+        rows = source.find_rows(wanted, order.span(floor, ceiling, type_))
         if rows is None:
             return None
-        handed = handed_over(self.session, source.uri, source.version, rows)
+        handed = hand_as_stored(self.session, source.uri, source.version, rows)
         return Here.of(self.operator.prepare(id_, handed))
 
     def _number_groups(self, *tables: pa.Table) -> list[np.ndarray]:

@@ -19,7 +19,7 @@ from sluice.declare.table import Graph, Table
 from sluice.delta.log.files import FeedSize, table_size
 from sluice.delta.places.lake_layout import LakeLayout
 from sluice.delta.reading import spark_reads as delta
-from sluice.delta.reading.local import handed_over
+from sluice.delta.reading.local import hand_as_stored
 from sluice.engine.batch import Batch, Reread, same_names
 from sluice.engine.batch_plan import (
     BatchPlan,
@@ -173,7 +173,7 @@ class TopKBatch(Batch[TopKState]):
         """Return the groups with changes that can matter; the batch reads their kept rows."""
         ((input_id, (_, upto)),) = self.plan.ranges.items()
         found, uri = self._candidates, self.context.lake.uri(input_id)
-        feed = handed_over(self.session, uri, upto, found.feed) if found else self._feed()
+        feed = hand_as_stored(self.session, uri, upto, found.feed) if found else self._feed()
         return self._groups(self._prepare(feed))
 
     @cached_property

@@ -22,7 +22,7 @@ from pyspark.sql.types import StructType
 
 from sluice.changes import CHANGE, WEIGHT, Direction, agree_in, at_or_before
 from sluice.delta.log.files import table_size
-from sluice.delta.reading.local import handed_over, read_feed, read_rows
+from sluice.delta.reading.local import hand_as_stored, read_feed, read_rows
 from sluice.delta.reading.searching import SearchedVersion
 from sluice.delta.reading.wanted import WantedValues, are_among, is_exact
 from sluice.engine.batch import Batch
@@ -215,8 +215,8 @@ class LocalReads:
         assert plan.before is not None
         ((input_id, (_, upto)),) = plan.ranges.items()
         return cls(
-            handed_over(session, batch.context.lake.uri(input_id), upto, found.feed).coalesce(1),
-            handed_over(session, plan.uri, plan.before.version, found.state).coalesce(1),
+            hand_as_stored(session, batch.context.lake.uri(input_id), upto, found.feed).coalesce(1),
+            hand_as_stored(session, plan.uri, plan.before.version, found.state).coalesce(1),
         )
 
 
@@ -244,7 +244,7 @@ class Candidates:
         if short is None:
             return cls(feed, read_rows(plan.uri, plan.before.version)) if is_small else None
         searched = SearchedVersion(plan.uri, plan.before.version, limits)
-        state = searched.few([short.groups(feed)], limits.reread_rows)
+        state = searched.find_at_most([short.groups(feed)], limits.reread_rows)
         if state is None:
             return None
         feed = short.keep_candidates(feed, state)

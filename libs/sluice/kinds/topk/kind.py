@@ -128,7 +128,7 @@ class TopKKind(Kind):
         return find_ranges(table, spec, given)
 
     def chapters(self, lake: Lake, table: Table, why: Address) -> Iterable[Chapter]:
-        from sluice.kinds.topk.reader import chapters
+        from sluice.kinds.topk.page import chapters
 
         return chapters(lake, table, why)
 

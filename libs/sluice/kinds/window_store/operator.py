@@ -43,7 +43,7 @@ from sluice.declare.meaning import definition
 from sluice.declare.table import Graph, Table
 from sluice.declare.table_spec import END, START
 from sluice.delta.log.opened import open_version
-from sluice.delta.reading.local import few_rows
+from sluice.delta.reading.local import snapshot_if_few
 from sluice.delta.upkeep.maintenance import Filing
 from sluice.delta.writing.filing import Slice, is_in_order, slices_of
 from sluice.engine import windows
@@ -63,75 +63,6 @@ DAY = timedelta(days=1)
 LAST_YEAR, LAST_MONTH = 9999, 999912  # the greatest slice numbers of these lengths
 FIRST_DAY = 10_000_000
 PART = "_sluice_part"
-
-
-class Grain(IntEnum):
-    """Length of a slice; its value is how many calendar parts form a slice's number."""
-
-    YEAR = 1
-    MONTH = 2
-    DAY = 3
-    HOUR = 4
-
-    @classmethod
-    def of(cls, window: Duration | None, retention: Duration | None) -> "Grain":
-        """Return the shortest grain with at most 100 slices in the retention.
-
-        Without a retention, return a day, or the shortest longer grain that holds 24 windows; at
-        most a year.
-        """
-        if retention:
-            fits = (g for g in reversed(cls) if retention.longest <= MOST * g.shortest)
-        else:
-            length = window.longest if window else timedelta()
-            fits = (g for g in (cls.DAY, cls.MONTH) if LEAST_WINDOWS * length <= g.longest)
-        return next(iter(fits), cls.YEAR)
-
-    @property
-    def shortest(self) -> timedelta:
-        """Least time that a slice spans."""
-        return {1: 365 * DAY, 2: 28 * DAY, 3: DAY, 4: timedelta(hours=1)}[self.value]
-
-    @property
-    def longest(self) -> timedelta:
-        """Most time that a slice spans."""
-        return {1: 366 * DAY, 2: 31 * DAY}.get(self.value, self.shortest)
-
-
-@dataclass(frozen=True)
-class Cuts:
-    """Numbers of the years and months that a store without a retention cuts into finer slices.
-
-    A year is one slice until it has many rows. From then on, its rows go into slices of months, and
-    those of a full month into slices of days. Rows stay in the slice that they were filed in. So
-    there are few slices of few rows, and none grows far beyond a batch more than the limit.
-    """
-
-    years: frozenset[int] = field(default_factory=frozenset)
-    months: frozenset[int] = field(default_factory=frozenset)
-
-    @classmethod
-    def of(cls, stored: Mapping[int, int], arriving: Mapping[int, int], most: int) -> "Cuts":
-        """Return the cuts of a store: periods with finer slices, or with more than `most` rows.
-
-        `stored`: rows by slice. `arriving`: a large batch's rows by month.
-        """
-        # Without its last two digits, the number of a day is its month's, and that its year's.
-        finer = {number // 100 for number in stored if number > LAST_MONTH}
-        in_months = {n: rows for n, rows in stored.items() if LAST_YEAR < n <= LAST_MONTH}
-        in_years = {n: rows for n, rows in stored.items() if n <= LAST_YEAR}
-        by_year = Counter[int]()
-        for month, rows in arriving.items():
-            by_year[month // 100] += rows
-        years = {month // 100 for month in (*finer, *in_months)}
-        return cls(
-            frozenset(years | _find_full(in_years, by_year, most)),
-            frozenset(finer | _find_full(in_months, arriving, most)),
-        )
-
-    def at(self, grain: Grain) -> frozenset[int]:
-        """Return the periods of a length that are cut."""
-        return {Grain.YEAR: self.years, Grain.MONTH: self.months}.get(grain, frozenset())
 
 
 class WindowStoreRows(Operator):
@@ -195,13 +126,13 @@ class WindowStoreRows(Operator):
         hidden = tuple(c for c in self.view.key if c not in self.view.columns)
         return rows.select(*shown, *names(hidden), self._slice().alias(PART))
 
-    def cut(self, cuts: Cuts) -> "WindowStoreRows":
+    def cut(self, cuts: "Cuts") -> "WindowStoreRows":
         """Return the same operator, which files rows by these cuts."""
         other = copy(self)
         other.cuts = cuts
         return other
 
-    def number(self, grain: Grain) -> Column:
+    def number(self, grain: "Grain") -> Column:
         """Return the number of the row's slice: 20170514 for a day, 201705 for a month."""
         parts = [part(START) for part in (F.year, F.month, F.day, F.hour)]
         return reduce(lambda a, b: a * 100 + b, parts[:grain]).cast("bigint")
@@ -310,7 +241,7 @@ class StoreBatch(Batch[WindowStoreRows]):
         before, limits = self.plan.before, self.context.limits
         assert before is not None
         where = pc.field(START) <= pc.scalar(last)
-        few = few_rows(self.session, self.plan.uri, before.version, where, limits)
+        few = snapshot_if_few(self.session, self.plan.uri, before.version, where, limits)
         return self.current() if few is None else few
 
     def _given_until(self, name: str, last: datetime) -> DataFrame:
@@ -319,7 +250,7 @@ class StoreBatch(Batch[WindowStoreRows]):
         if store.source.type_of(store.spec.time) == "TIMESTAMP":
             uri, version = self.context.lake.uri(name), self.plan.pins[name].version
             where = pc.field(store.spec.time) <= pc.scalar(last)
-            few = few_rows(self.session, uri, version, where, self.context.limits)
+            few = snapshot_if_few(self.session, uri, version, where, self.context.limits)
         return self.snapshots()[name] if few is None else few
 
     def _stored(self) -> dict[int, int]:
@@ -373,6 +304,75 @@ def nodes(table: Table, graph: Graph) -> tuple[Node, ...]:
     return (
         Node(table.id, table, rows, made, StoreBatch, StoreKept, partition_by=filed, ignored=filed),
     )
+
+
+class Grain(IntEnum):
+    """Length of a slice; its value is how many calendar parts form a slice's number."""
+
+    YEAR = 1
+    MONTH = 2
+    DAY = 3
+    HOUR = 4
+
+    @classmethod
+    def of(cls, window: Duration | None, retention: Duration | None) -> "Grain":
+        """Return the shortest grain with at most 100 slices in the retention.
+
+        Without a retention, return a day, or the shortest longer grain that holds 24 windows; at
+        most a year.
+        """
+        if retention:
+            fits = (g for g in reversed(cls) if retention.longest <= MOST * g.shortest)
+        else:
+            length = window.longest if window else timedelta()
+            fits = (g for g in (cls.DAY, cls.MONTH) if LEAST_WINDOWS * length <= g.longest)
+        return next(iter(fits), cls.YEAR)
+
+    @property
+    def shortest(self) -> timedelta:
+        """Least time that a slice spans."""
+        return {1: 365 * DAY, 2: 28 * DAY, 3: DAY, 4: timedelta(hours=1)}[self.value]
+
+    @property
+    def longest(self) -> timedelta:
+        """Most time that a slice spans."""
+        return {1: 366 * DAY, 2: 31 * DAY}.get(self.value, self.shortest)
+
+
+@dataclass(frozen=True)
+class Cuts:
+    """Numbers of the years and months that a store without a retention cuts into finer slices.
+
+    A year is one slice until it has many rows. From then on, its rows go into slices of months, and
+    those of a full month into slices of days. Rows stay in the slice that they were filed in. So
+    there are few slices of few rows, and none grows far beyond a batch more than the limit.
+    """
+
+    years: frozenset[int] = field(default_factory=frozenset)
+    months: frozenset[int] = field(default_factory=frozenset)
+
+    @classmethod
+    def of(cls, stored: Mapping[int, int], arriving: Mapping[int, int], most: int) -> "Cuts":
+        """Return the cuts of a store: periods with finer slices, or with more than `most` rows.
+
+        `stored`: rows by slice. `arriving`: a large batch's rows by month.
+        """
+        # Without its last two digits, the number of a day is its month's, and that its year's.
+        finer = {number // 100 for number in stored if number > LAST_MONTH}
+        in_months = {n: rows for n, rows in stored.items() if LAST_YEAR < n <= LAST_MONTH}
+        in_years = {n: rows for n, rows in stored.items() if n <= LAST_YEAR}
+        by_year = Counter[int]()
+        for month, rows in arriving.items():
+            by_year[month // 100] += rows
+        years = {month // 100 for month in (*finer, *in_months)}
+        return cls(
+            frozenset(years | _find_full(in_years, by_year, most)),
+            frozenset(finer | _find_full(in_months, arriving, most)),
+        )
+
+    def at(self, grain: Grain) -> frozenset[int]:
+        """Return the periods of a length that are cut."""
+        return {Grain.YEAR: self.years, Grain.MONTH: self.months}.get(grain, frozenset())
 
 
 def in_time(number: int) -> int:

@@ -43,72 +43,6 @@ REFUSED = re.compile(
     r"alert [a-z ]*(certificate|unknown ca)"
 )
 
-
-@dataclass(frozen=True)
-class Answers:
-    """Answers of a topic's brokers within some time. `faults`: of connections to them."""
-
-    table: str
-    topic: Topic
-    within_s: float
-    faults: "list[KafkaError]"
-
-    def result(self, admin: "AdminClient", future: Any) -> Any:
-        """Return an answer. Raises UsageError for a missing topic, Retryable without an answer."""
-        from confluent_kafka import KafkaError, KafkaException
-
-        try:
-            return self._await(admin, future)
-        except KafkaException as failure:
-            error = failure.args[0]
-            if error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
-                raise UsageError(
-                    f"{self.table}: there is no topic {self.topic.topic}",
-                    hint="create it, or correct `kafka.topic`",
-                ) from None
-            raise self._report_silence(admin, error.str()) from failure
-        except TimeoutError as late:
-            raise self._report_silence(admin, f"no answer within {self.within_s:g} s") from late
-
-    def check_refused(self, fault: "KafkaError") -> None:
-        """Raise UsageError if a login or a certificate was refused, by either side."""
-        why = fault.str()
-        if not REFUSED.search(why) or "Local:" in why:
-            return  # the connection may only have been interrupted
-        raise UsageError(
-            f"{self.table}: can't log in to the brokers {self.topic.brokers}: {why}",
-            hint="correct its login and password, or the settings of SASL and TLS among its "
-            "extra fields",
-        )
-
-    def _await(self, admin: "AdminClient", future: Any) -> Any:
-        """Return an answer, unless no broker is left to give it."""
-        last = time.monotonic() + self.within_s
-        while (left := last - time.monotonic()) > 0:
-            with suppress(TimeoutError):
-                return future.result(min(left, LOOKED_S))
-            admin.poll(0)
-            if any(map(_is_of_all, self.faults)):
-                for fault in self.faults:
-                    self.check_refused(fault)
-        return future.result(0)
-
-    def _report_silence(self, admin: "AdminClient", why: str) -> Retryable:
-        """Return the error of brokers that don't answer, with the last fault of a connection."""
-        admin.poll(0)
-        last = next((f"; {each.str()}" for each in self.faults[::-1] if not _is_of_all(each)), "")
-        return Retryable(
-            f"{self.table}: the brokers {self.topic.brokers} don't answer: {why}{last}"
-        )
-
-
-def _is_of_all(fault: "KafkaError") -> bool:
-    """True if the fault means that no broker at all can be reached, not only one of them."""
-    from confluent_kafka import KafkaError
-
-    return bool(fault.code() == KafkaError._ALL_BROKERS_DOWN)  # noqa: SLF001 # its public name
-
-
 ANSWER_S = 15.0
 AT_ONCE = 5_000  # messages of one call
 QUIET = {"log_level": "0", "enable.metrics.push": "false"}
@@ -313,7 +247,7 @@ class Brokers:
         return [TopicPartition(self.topic.topic, p, offset) for p, offset in offsets.items()]
 
     @property
-    def _answers(self) -> Answers:
+    def _answers(self) -> "Answers":
         return Answers(self.table, self.topic, self.answer_s, self.faults)
 
     def _admin(self) -> "AdminClient":
@@ -348,3 +282,68 @@ class Brokers:
                 f"{self.table}: the Kafka client rejects the settings {self.topic.brokers}: {why}",
                 hint="correct its extra fields, which are settings of librdkafka",
             ) from refused
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Answers of a topic's brokers within some time. `faults`: of connections to them."""
+
+    table: str
+    topic: Topic
+    within_s: float
+    faults: "list[KafkaError]"
+
+    def result(self, admin: "AdminClient", future: Any) -> Any:
+        """Return an answer. Raises UsageError for a missing topic, Retryable without an answer."""
+        from confluent_kafka import KafkaError, KafkaException
+
+        try:
+            return self._await(admin, future)
+        except KafkaException as failure:
+            error = failure.args[0]
+            if error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise UsageError(
+                    f"{self.table}: there is no topic {self.topic.topic}",
+                    hint="create it, or correct `kafka.topic`",
+                ) from None
+            raise self._report_silence(admin, error.str()) from failure
+        except TimeoutError as late:
+            raise self._report_silence(admin, f"no answer within {self.within_s:g} s") from late
+
+    def check_refused(self, fault: "KafkaError") -> None:
+        """Raise UsageError if a login or a certificate was refused, by either side."""
+        why = fault.str()
+        if not REFUSED.search(why) or "Local:" in why:
+            return  # the connection may only have been interrupted
+        raise UsageError(
+            f"{self.table}: can't log in to the brokers {self.topic.brokers}: {why}",
+            hint="correct its login and password, or the settings of SASL and TLS among its "
+            "extra fields",
+        )
+
+    def _await(self, admin: "AdminClient", future: Any) -> Any:
+        """Return an answer, unless no broker is left to give it."""
+        last = time.monotonic() + self.within_s
+        while (left := last - time.monotonic()) > 0:
+            with suppress(TimeoutError):
+                return future.result(min(left, LOOKED_S))
+            admin.poll(0)
+            if any(map(_is_of_all, self.faults)):
+                for fault in self.faults:
+                    self.check_refused(fault)
+        return future.result(0)
+
+    def _report_silence(self, admin: "AdminClient", why: str) -> Retryable:
+        """Return the error of brokers that don't answer, with the last fault of a connection."""
+        admin.poll(0)
+        last = next((f"; {each.str()}" for each in self.faults[::-1] if not _is_of_all(each)), "")
+        return Retryable(
+            f"{self.table}: the brokers {self.topic.brokers} don't answer: {why}{last}"
+        )
+
+
+def _is_of_all(fault: "KafkaError") -> bool:
+    """True if the fault means that no broker at all can be reached, not only one of them."""
+    from confluent_kafka import KafkaError
+
+    return bool(fault.code() == KafkaError._ALL_BROKERS_DOWN)  # noqa: SLF001 # its public name

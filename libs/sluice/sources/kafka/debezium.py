@@ -45,6 +45,20 @@ NO_BEFORE = (
     "the row as it was before is missing: give the source {}, or have the connector send it "
     "(REPLICA IDENTITY FULL)"
 )
+DECIMAL = "org.apache.kafka.connect.data.Decimal"
+
+FIRST, LAST = -30_610_224_000_000_000, 253_402_300_799_999_999  # of years of four digits, in µs
+DAY = 86_400_000_000  # µs
+LONGEST = 19  # digits of a number in 64 bits
+DIGITS = "digits"  # the parameter of decimals that Avro's reader rounds to so many
+TICKS: Mapping[str, int] = {  # µs
+    "io.debezium.time.Date": DAY,
+    "io.debezium.time.Timestamp": 1000,
+    "io.debezium.time.MicroTimestamp": 1,
+    "org.apache.kafka.connect.data.Date": DAY,
+    "org.apache.kafka.connect.data.Timestamp": 1000,
+}
+RowMask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -175,7 +189,6 @@ def _decimal(value: Any, parameters: Mapping[str, str]) -> str:
 
 
 _MILLIS, _MICROS = _after(timedelta(milliseconds=1)), _after(timedelta(microseconds=1))
-DECIMAL = "org.apache.kafka.connect.data.Decimal"
 VALUES: Mapping[str, Callable[[Any, Mapping[str, str]], str]] = {
     "io.debezium.time.Date": _day,
     "io.debezium.time.Timestamp": _MILLIS,
@@ -188,19 +201,6 @@ VALUES: Mapping[str, Callable[[Any, Mapping[str, str]], str]] = {
         value["value"], {"scale": value["scale"]}
     ),
 }
-
-FIRST, LAST = -30_610_224_000_000_000, 253_402_300_799_999_999  # of years of four digits, in µs
-DAY = 86_400_000_000  # µs
-LONGEST = 19  # digits of a number in 64 bits
-DIGITS = "digits"  # the parameter of decimals that Avro's reader rounds to so many
-TICKS: Mapping[str, int] = {  # µs
-    "io.debezium.time.Date": DAY,
-    "io.debezium.time.Timestamp": 1000,
-    "io.debezium.time.MicroTimestamp": 1,
-    "org.apache.kafka.connect.data.Date": DAY,
-    "org.apache.kafka.connect.data.Timestamp": 1000,
-}
-RowMask = npt.NDArray[np.bool_]
 
 
 class Changes(NamedTuple):

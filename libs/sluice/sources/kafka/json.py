@@ -23,12 +23,14 @@ from sluice.sources.kafka.records import Number, Unusable
 
 SHOWN = 80  # characters of a field's name in a reason
 
+_MINUS_ZERO = re.compile(rb"-0(?![0-9.eE])")
+_FAST = msgspec.json.Decoder(float_hook=Number)
+_PAYLOAD = re.compile(rb'"payload"\s*:\s*\Z')
+_AGAIN = msgspec.json.Encoder(enc_hook=str)
 
-class _Wrapped(msgspec.Struct, forbid_unknown_fields=True):
-    """A value of Connect's with its schema, as they were written."""
-
-    schema: msgspec.Raw
-    payload: msgspec.Raw
+LOOKED_AT = 8  # messages that show how columns are written
+_LOOK = msgspec.json.Decoder(list[dict[str, Any]])
+_EXPONENT = re.compile(rb"[0-9][eE]|NaN|Inf")
 
 
 def parse_json(data: bytes) -> Any:
@@ -38,6 +40,13 @@ def parse_json(data: bytes) -> Any:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return _parse_slowly(data)
     return found if _is_whole(found, data) else _parse_slowly(data)
+
+
+class _Wrapped(msgspec.Struct, forbid_unknown_fields=True):
+    """A value of Connect's with its schema, as they were written."""
+
+    schema: msgspec.Raw
+    payload: msgspec.Raw
 
 
 def _is_whole(found: Any, data: bytes) -> bool:
@@ -194,18 +203,10 @@ def _refuse_repeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-_MINUS_ZERO = re.compile(rb"-0(?![0-9.eE])")
 _WRAPPED = msgspec.json.Decoder(_Wrapped)
-_FAST = msgspec.json.Decoder(float_hook=Number)
-_PAYLOAD = re.compile(rb'"payload"\s*:\s*\Z')
-_AGAIN = msgspec.json.Encoder(enc_hook=str)
 _PARSER = json.JSONDecoder(
     object_pairs_hook=_refuse_repeated, parse_float=Number, parse_int=Number, parse_constant=Number
 )
-
-LOOKED_AT = 8  # messages that show how columns are written
-_LOOK = msgspec.json.Decoder(list[dict[str, Any]])
-_EXPONENT = re.compile(rb"[0-9][eE]|NaN|Inf")
 
 
 def columns_of_json(
