@@ -29,7 +29,7 @@ PHASES = {
     "sluice.delta.reading.searching:SearchedVersion.find_at_most "
     "sluice.delta.note_tables:read_table",
     "the gate judges": "sluice.gate.gate:Gate.split sluice.gate.gate:Gate.check",
-    "commits": "sluice.engine.committing:_local sluice.delta.reading.spark_reads:create",
+    "commits": "sluice.engine.committing:_local sluice.delta.writing.commit:create",
     "notes, counts and results are kept": "sluice.delta.note_tables:_write "
     "sluice.delta.intervals:record sluice.gate.anomalies:warnings",
     "files are put together": "sluice.engine.advance:tidy sluice.operate.maintain:maintain",

@@ -18,7 +18,9 @@ from sluice.declare.meaning import definition
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta import intervals
+from sluice.delta.log.files import active_files
 from sluice.delta.log.position import Head, head, head_as_found
+from sluice.delta.places.delta_rs import is_table, open_table
 from sluice.delta.places.folders import LandedFile
 from sluice.delta.places.lake_layout import layout
 from sluice.delta.reading import landing
@@ -70,21 +72,6 @@ class LandedDimension:
         return noted.files == self.note and _has(before, noted)
 
 
-@dataclass(frozen=True)
-class PendingFiles:
-    """Files that a load reads. `state`: the log's state to extend; None: everything is read."""
-
-    files: tuple[LandedFile, ...]
-    state: Head | None = None
-    noted: intervals.Note | None = None
-    warnings: tuple[str, ...] = ()
-
-    @property
-    def bytes(self) -> int:
-        """The size of its files."""
-        return sum(f.size for f in self.files)
-
-
 def find(project: Project, table: Table) -> LandedDimension:
     """Return the source as it is now. Raises UsageError if there are no files."""
     spec = table.spec
@@ -92,7 +79,7 @@ def find(project: Project, table: Table) -> LandedDimension:
     lake, path = layout(project), project.resolve(spec.path) if spec.path else ""
     made, options = definition(table), dict(spec.options)
     files: tuple[LandedFile, ...] = ()
-    if spec.format == "delta" and (at := landing.delta_table(path)):
+    if spec.format == "delta" and (at := delta_table(path)):
         files, made = at.files, f"{made} {at.identity} {at.version}"
         is_pinned = any(name.lower() in ("versionasof", "timestampasof") for name in options)
         options = options if is_pinned else {"versionAsOf": str(at.version), **options}
@@ -107,6 +94,40 @@ def find(project: Project, table: Table) -> LandedDimension:
     uris, state_id = (lake.uri(table.id), lake.uri(table.id, INTERVALS)), internal(table.id, STATE)
     state = state_id, lake.uri(state_id)
     return LandedDimension(table, spec, files, made, *uris, *state, path, options)
+
+
+@dataclass(frozen=True)
+class LandedTable:
+    """One version of somebody else's Delta table."""
+
+    identity: str
+    version: int
+    files: tuple[LandedFile, ...]
+
+
+def delta_table(path: str) -> LandedTable | None:
+    """Return the Delta table at `path` as it is now; None if there is none."""
+    if not is_table(path):
+        return None
+    table = open_table(path)
+    actions = active_files(table).to_pylist()
+    files = [LandedFile(f"{path}/{a['path']}", a["size_bytes"], 0) for a in actions]
+    return LandedTable(str(table.metadata().id), table.version(), tuple(files))
+
+
+@dataclass(frozen=True)
+class PendingFiles:
+    """Files that a load reads. `state`: the log's state to extend; None: everything is read."""
+
+    files: tuple[LandedFile, ...]
+    state: Head | None = None
+    noted: intervals.Note | None = None
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def bytes(self) -> int:
+        """The size of its files."""
+        return sum(f.size for f in self.files)
 
 
 def choose_files(

@@ -129,17 +129,17 @@ class Batch(Generic[Op_co]):
 
     def result(self) -> BatchResult:
         """Return the minimal changelog, and how it was found."""
-        return self.built() if self.is_whole else self.compute_changes()
+        return self.build() if self.is_whole else self.compute_changes()
 
     @property
     def is_whole(self) -> bool:
         """True if all rows are computed."""
         return self.plan.strategy == Strategy.BUILD
 
-    def built(self) -> BatchResult:
+    def build(self) -> BatchResult:
         """Compute the changelog by the whole query."""
         whole = self.whole()
-        rows = self.stored(whole.rows)
+        rows = self.add_extra_columns(whole.rows)
         if self.plan.before is not None:
             changelog = diff(self.current(), rows, self.operator.key, ignore=self.plan.node.ignored)
             return BatchResult(changelog, expired=whole.expired)
@@ -163,7 +163,7 @@ class Batch(Generic[Op_co]):
 
     def query(self) -> DataFrame:
         """Return the defining query at the plan's versions."""
-        return self.living(self.operator.query(self.snapshots(), self.references()))
+        return self.keep_living(self.operator.query(self.snapshots(), self.references()))
 
     def whole(self) -> WholeTable:
         """Compute all rows by the query, and count the rows that arrived too late."""
@@ -178,11 +178,11 @@ class Batch(Generic[Op_co]):
         """Count the rows of a prepared change that arrived for expired windows. One Spark job."""
         return 0 if self.alive is None else count_of(late_of_change(prepared, self.alive))
 
-    def stored(self, rows: DataFrame) -> DataFrame:
+    def add_extra_columns(self, rows: DataFrame) -> DataFrame:
         """Add the table's extra columns to output rows."""
         return rows
 
-    def late(
+    def count_late_changes(
         self, changes: InputRows, snapshots: InputRows, touched: DataFrame, alive: Column
     ) -> DataFrame:
         """Return one row with the number of rows that arrived for expired windows, or null."""
@@ -202,7 +202,7 @@ class Batch(Generic[Op_co]):
         """Condition for living windows; None without retention."""
         return self.horizon.is_alive() if self.horizon else None
 
-    def living(self, rows: DataFrame) -> DataFrame:
+    def keep_living(self, rows: DataFrame) -> DataFrame:
         """Leave out rows that have expired."""
         return rows if self.alive is None else rows.where(self.alive)
 
@@ -282,11 +282,11 @@ class Batch(Generic[Op_co]):
         """
         operator = self.operator
         come = {n: operator.prepare(n, arrivals(c)) for n, c in changes.items()}
-        new = self.stored(self.living(operator.combine(come, {})))
+        new = self.add_extra_columns(self.keep_living(operator.combine(come, {})))
         if self.plan.growing == changes.keys():
             return BatchResult(insertions(new), is_projection=True)
         gone = {n: operator.prepare(n, departures(c)) for n, c in changes.items()}
-        old = self.living(operator.combine(gone, {}))
+        old = self.keep_living(operator.combine(gone, {}))
         return BatchResult(diff(old, new, operator.key))
 
     def recompute_groups(self, changes: InputRows) -> BatchResult:
@@ -302,8 +302,8 @@ class Batch(Generic[Op_co]):
         old = within(current if bounds is None else current.where(bounds), touched, operator.group)
         expired = 0
         if self.alive is not None:
-            expired = count_of(self.late(changes, snapshots, touched, self.alive))
-        new = self.stored(self.living(operator.keep_groups(old, found)))
+            expired = count_of(self.count_late_changes(changes, snapshots, touched, self.alive))
+        new = self.add_extra_columns(self.keep_living(operator.keep_groups(old, found)))
         changelog = diff(old, new, operator.key, ignore=self.plan.node.ignored)
         return BatchResult(changelog, expired=expired)
 

@@ -24,8 +24,13 @@ from sluice.delta.log.position import Head, Position
 from sluice.delta.reading.local import column_types, to_arrow
 from sluice.delta.reading.spark_reads import snapshot
 from sluice.delta.upkeep.rewriting import rewrite_marked
-from sluice.delta.writing.commit import commit_arrow, commit_position, create, overwrite_arrow
-from sluice.delta.writing.filing import add_columns
+from sluice.delta.writing.commit import (
+    add_columns,
+    commit_arrow,
+    commit_position,
+    create,
+    overwrite_arrow,
+)
 from sluice.delta.writing.merge import SparkCommit, changelog_counts
 from sluice.delta.writing.own_commits import Committed, count_changes
 from sluice.engine.batch_plan import BatchResult, ChangelogRows, Context, as_rows, settle

@@ -48,7 +48,7 @@ from sluice.delta.log.position import (
 )
 from sluice.delta.places.lake_layout import LakeLayout
 from sluice.delta.reading.spark_reads import check_feed, is_readable
-from sluice.delta.writing.filing import columns_at
+from sluice.delta.writing.commit import columns_at
 from sluice.engine.batch import Batch
 from sluice.engine.batch_plan import BatchPlan, Strategy
 from sluice.engine.operator import Maintained, Operator

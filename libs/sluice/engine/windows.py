@@ -1,4 +1,4 @@
-"""Windows of an event time: tumbling and hopping, aligned to the epoch.
+"""Windows of an event time: tumbling and hopping ones, sessions, and which of them are live.
 
 A window is [start, start + size), aligned in UTC or in a named zone's wall clock. So a day is a
 local day, 23 or 25 hours long twice a year. A window of less than a day keeps its length if its

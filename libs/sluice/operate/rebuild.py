@@ -312,7 +312,9 @@ def _swap(
     if isinstance(known, ComputedRows):
         rows = known.rows(session, context.limits)
     else:
-        rows = batch.stored(batch.living(extension.rows(batch)) if extension else batch.query())
+        rows = batch.add_extra_columns(
+            batch.keep_living(extension.rows(batch)) if extension else batch.query()
+        )
     target = Target(plan.uri, node.operator.key, plan.before, plan.size, node.partition_by)
     target = replace(target, whole=whole_size(context.lake, plan))
     done = swap(session, context, target, rows, position, clock, ignore=node.ignored)
@@ -376,7 +378,7 @@ def _has_same_types(spark: Spark, context: Context, node: Node) -> bool:
         assert plan.before is not None
         batch = node.batch(context, session, plan, 0)
         old = snapshot(session, plan.uri, plan.before.version, context.limits)
-        return column_types(old) == column_types(batch.stored(batch.query()))
+        return column_types(old) == column_types(batch.add_extra_columns(batch.query()))
 
     limits = context.limits.for_weight(node.operator.weight)
     size = rebuild_size(plan).bytes

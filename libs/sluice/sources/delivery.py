@@ -29,7 +29,7 @@ from sluice.delta.log.position import Head, head
 from sluice.delta.places.folders import LandedFile
 from sluice.delta.places.lake_layout import LakeLayout, layout
 from sluice.delta.reading import landing
-from sluice.delta.writing.filing import add_columns, columns_at
+from sluice.delta.writing.commit import add_columns, columns_at
 from sluice.engine.operator import names
 from sluice.engine.plan import beyond, with_columns, with_taken_columns
 from sluice.errors import Retryable

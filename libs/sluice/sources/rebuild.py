@@ -27,7 +27,7 @@ from sluice.delta.places.folders import remove
 from sluice.delta.places.lake_layout import layout
 from sluice.delta.reading import landing
 from sluice.delta.reading.spark_reads import snapshot
-from sluice.delta.writing.filing import columns_at
+from sluice.delta.writing.commit import columns_at
 from sluice.engine import BatchReport
 from sluice.engine.advance import Run
 from sluice.engine.batch_plan import Context

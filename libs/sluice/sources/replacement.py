@@ -33,7 +33,7 @@ from sluice.delta.places.lake_layout import layout
 from sluice.delta.reading import landing
 from sluice.delta.reading.local import snapshot_if_few
 from sluice.delta.reading.spark_reads import snapshot
-from sluice.delta.writing.filing import add_columns
+from sluice.delta.writing.commit import add_columns
 from sluice.delta.writing.own_commits import Committed
 from sluice.engine import BatchReport
 from sluice.engine.advance import Run

@@ -30,8 +30,7 @@ from sluice.delta.upkeep.table_invariants import (
     row_count,
     rows_by,
 )
-from sluice.delta.writing.commit import commit_arrow
-from sluice.delta.writing.filing import add_columns
+from sluice.delta.writing.commit import add_columns, commit_arrow
 from sluice.language.interval import Interval
 
 DAY = Interval(datetime(2024, 1, 1, tzinfo=UTC), datetime(2024, 1, 2, tzinfo=UTC))

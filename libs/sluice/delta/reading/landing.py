@@ -8,26 +8,15 @@ folders.
 import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import PurePosixPath
 
 from pyarrow.fs import FileType
 
-from sluice.delta.log.files import active_files
 from sluice.delta.places import folders
-from sluice.delta.places.delta_rs import is_table, locate, open_table, store_fault, uri_of
+from sluice.delta.places.delta_rs import locate, store_fault, uri_of
 from sluice.delta.places.folders import LandedFile, local_path
 from sluice.errors import Retryable, StoreRefused, UsageError
-
-
-@dataclass(frozen=True)
-class LandedTable:
-    """One version of somebody else's Delta table."""
-
-    identity: str
-    version: int
-    files: tuple[LandedFile, ...]
 
 
 def list_files(path: str) -> list[LandedFile]:
@@ -77,16 +66,6 @@ def check_unchanged(files: Sequence[LandedFile], before: Mapping[str, object], r
             hint="nothing was committed; deliver a file under a name that begins with `_` or `.`, "
             "and rename it when it is complete",
         )
-
-
-def delta_table(path: str) -> LandedTable | None:
-    """Return the Delta table at `path` as it is now; None if there is none."""
-    if not is_table(path):
-        return None
-    table = open_table(path)
-    actions = active_files(table).to_pylist()
-    files = [LandedFile(f"{path}/{a['path']}", a["size_bytes"], 0) for a in actions]
-    return LandedTable(str(table.metadata().id), table.version(), tuple(files))
 
 
 def fingerprint(files: Sequence[LandedFile], definition: str) -> str:

@@ -1,4 +1,6 @@
-"""Rows of a table's files that are still there: those that no deletion vector marks.
+"""Rows of a table's files that are still there, and the rows of its change feed.
+
+A row is still there if no deletion vector marks it.
 
 Arrow's own dataset does not support vectors. Without vectors it is used as it is. A file with one
 is read by row groups, because only whole ones show the number of each row.

@@ -28,7 +28,7 @@ from sluice.delta.log.opened import open_version
 from sluice.delta.places.table_files import TableFiles, table_files
 from sluice.delta.reading.local import arrow_schema, is_bare, plain, types_of
 from sluice.delta.reading.mapped_file import Unusable
-from sluice.delta.reading.row_index import Codes, TableIndex, codes_of
+from sluice.delta.reading.row_index import Codes, Numbers, TableIndex, codes_of
 from sluice.delta.reading.wanted import (
     ROW,
     FoundRows,
@@ -46,7 +46,6 @@ from sluice.delta.reading.wanted import (
 )
 from sluice.limits import Limits
 
-Numbers = np.ndarray[tuple[int], np.dtype[np.int64]]
 FILES = 8  # searched at a time
 TOGETHER_BYTES = 64_000_000  # of a file's row groups, not compressed; all of their rows may match
 

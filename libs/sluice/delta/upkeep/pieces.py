@@ -23,7 +23,8 @@ import pyarrow.parquet as pq
 
 from sluice.delta.log.files import file_name
 from sluice.delta.places.table_files import TableFiles
-from sluice.delta.reading.searching import Numbers, columns_of
+from sluice.delta.reading.row_index import Numbers
+from sluice.delta.reading.searching import columns_of
 from sluice.delta.writing.filing import WORN
 from sluice.limits import Limits
 

@@ -28,7 +28,8 @@ from sluice.delta.places.delta_rs import open_table
 from sluice.delta.places.failpoint import passing
 from sluice.delta.places.table_files import TableFiles, may_create, table_files
 from sluice.delta.reading.local import arrow_schema
-from sluice.delta.reading.searching import Numbers, columns_of
+from sluice.delta.reading.row_index import Numbers
+from sluice.delta.reading.searching import columns_of
 from sluice.delta.upkeep.maintenance import Filing, upkeep
 from sluice.delta.upkeep.pieces import (
     IN_MEMORY,

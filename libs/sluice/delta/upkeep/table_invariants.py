@@ -22,7 +22,7 @@ from sluice.delta.note_tables import files_of
 from sluice.delta.places.delta_rs import open_table
 from sluice.delta.reading.live import live_rows, stream_feed
 from sluice.delta.reading.spark_reads import is_wider
-from sluice.delta.writing.filing import GROW
+from sluice.delta.writing.commit import GROW
 from sluice.language.names import CHANGE_TYPE, COMES, OF_FEED
 
 _BYTES = 16

@@ -14,10 +14,11 @@ Rows are found by their key, of which only the columns are read of all rows. Two
 their columns have the same values, null included.
 """
 
+import uuid
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -39,7 +40,7 @@ from sluice.delta.log.files import (
     size_of,
 )
 from sluice.delta.log.opened import CHECKPOINTS, keep, open_for_writer, open_version
-from sluice.delta.log.position import Head, Position, head_of
+from sluice.delta.log.position import CREATE, Head, Position, head_of
 from sluice.delta.places.delta_rs import open_table, options
 from sluice.delta.places.failpoint import passing
 from sluice.delta.places.lake_layout import note_format
@@ -48,8 +49,10 @@ from sluice.delta.reading.local import (
     arrow_schema,
     nullable,
     plain,
+    types_of,
 )
-from sluice.delta.reading.searching import FileSearch, Numbers, as_stored, files_of, numbered_rows
+from sluice.delta.reading.row_index import Numbers
+from sluice.delta.reading.searching import FileSearch, as_stored, files_of, numbered_rows
 from sluice.delta.reading.wanted import (
     ROW,
     Pages,
@@ -79,6 +82,7 @@ from sluice.delta.writing.own_commits import (
     remove_action,
     result_of,
     rows_of,
+    unfenced_properties,
     vectors_allowed,
     writer_properties,
 )
@@ -93,6 +97,8 @@ PROPERTIES: Mapping[str, str] = {
     "delta.enableExpiredLogCleanup": "false",
     **CHECKPOINTS,
 }
+
+GROW = "grow"
 
 
 def commit_position(before: Head, position: Position) -> Committed:
@@ -136,14 +142,14 @@ def commit_arrow(
     with fenced(before, position) as mine:
         how = fenced_properties(before, mine)
         if not alters:
-            plain = by_key(rows.select(columns), key)
+            filed = by_key(rows.select(columns), key)
             write_deltalake(
                 table,
-                plain,
+                filed,
                 mode="append",
                 commit_properties=how,
-                writer_properties=writer_properties(plain.schema),
-                target_file_size=_bytes_per_file(plain, table, limits),
+                writer_properties=writer_properties(filed.schema),
+                target_file_size=_bytes_per_file(filed, table, limits),
             )
         else:
             check_applied(before, done, merge_arrow(table, rows, columns, key, how))
@@ -267,6 +273,35 @@ def create(
         )
     passing("created", uri)
     return head_of(table, uri)
+
+
+def columns_at(before: Head | None) -> StructType:
+    """Return the columns of a table as of its head; none if there is no table."""
+    return StructType() if before is None else types_of(before.uri, before.version)
+
+
+def add_columns(before: Head, wanted: StructType) -> Head:
+    """Add those of these columns that the table lacks, and return its head. Raises LostRace.
+
+    The commit changes no row, and repeats the table's position, so the next batch begins where it
+    would have begun. Existing rows are null in a new column.
+    """
+    had = columns_at(before).names
+    missing = [field for field in nullable(wanted).fields if field.name not in had]
+    if not missing:
+        return before
+    table = open_table(before.uri, version=before.version)
+    fields = Schema.from_json(StructType(missing).json()).fields
+    position = replace(
+        (before.position or Position(0, "", CREATE)).without_change(before.data_version),
+        kind=GROW if before.is_filled else CREATE,
+        attempt=uuid.uuid4().hex,
+        after=before.version,
+    )
+    with lost_race_of(before.uri, before.version):
+        table.alter.add_columns(fields, commit_properties=unfenced_properties(position))
+    passing("grown", before.uri)
+    return head_of(open_version(before.uri), before.uri)
 
 
 class Keys:

@@ -1,69 +1,32 @@
-"""The layout of a table: its columns, and its rows by key in small row groups, so that small reads
-open few of them.
+"""The layout of a table: its rows by key in small row groups, so that small reads open few of them.
 
 A table is filed in slices: its partitions, or the whole table. A slice is in order if its row
 groups are small and their keys don't overlap. Later rows of batches are in other files until upkeep
 files it again.
 """
 
-import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from deltalake import DeltaTable, Schema
+from deltalake import DeltaTable
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
 
 from sluice.changes import Direction
-from sluice.delta.log.continuity import lost_race_of
 from sluice.delta.log.files import active_files, file_name, kept_rows
 from sluice.delta.log.opened import open_version
-from sluice.delta.log.position import CREATE, Head, Position, head_of
-from sluice.delta.places.delta_rs import files_below, open_table
-from sluice.delta.places.failpoint import passing
-from sluice.delta.reading.local import nullable, plain, types_of
+from sluice.delta.places.delta_rs import files_below
+from sluice.delta.reading.local import plain
 from sluice.delta.writing import own_commits
-from sluice.delta.writing.own_commits import unfenced_properties
 from sluice.language.names import CARRIED, RESERVED_PREFIX
 from sluice.limits import Limits
 
-GROW = "grow"
 WORN = 0.2  # share of marked rows
 ValueBounds = tuple[Any, Any]
-
-
-def columns_at(before: Head | None) -> StructType:
-    """Return the columns of a table as of its head; none if there is no table."""
-    return StructType() if before is None else types_of(before.uri, before.version)
-
-
-def add_columns(before: Head, wanted: StructType) -> Head:
-    """Add those of these columns that the table lacks, and return its head. Raises LostRace.
-
-    The commit changes no row, and repeats the table's position, so the next batch begins where it
-    would have begun. Existing rows are null in a new column.
-    """
-    had = columns_at(before).names
-    missing = [field for field in nullable(wanted).fields if field.name not in had]
-    if not missing:
-        return before
-    table = open_table(before.uri, version=before.version)
-    fields = Schema.from_json(StructType(missing).json()).fields
-    position = replace(
-        (before.position or Position(0, "", CREATE)).without_change(before.data_version),
-        kind=GROW if before.is_filled else CREATE,
-        attempt=uuid.uuid4().hex,
-        after=before.version,
-    )
-    with lost_race_of(before.uri, before.version):
-        table.alter.add_columns(fields, commit_properties=unfenced_properties(position))
-    passing("grown", before.uri)
-    return head_of(open_version(before.uri), before.uri)
 
 
 @dataclass(frozen=True)

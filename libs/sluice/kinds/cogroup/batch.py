@@ -175,13 +175,13 @@ class CogroupBatch(Batch[CogroupState]):
             return WholeTable(rows, is_filed=bool(ranges))
         held = self.hold(rows)
         late = count_of(count_late(self.operator, held, self.alive))
-        return WholeTable(self.living(held), late, is_filed=bool(ranges))
+        return WholeTable(self.keep_living(held), late, is_filed=bool(ranges))
 
-    def late(
+    def count_late_changes(
         self, changes: InputRows, snapshots: InputRows, touched: DataFrame, alive: Column
     ) -> DataFrame:
         if not self.operator.is_session:
-            return super().late(changes, snapshots, touched, alive)
+            return super().count_late_changes(changes, snapshots, touched, alive)
         came = [self.operator.prepare(n, c) for n, c in changes.items()]
         rows = [self.operator.prepare(n, r) for n, r in snapshots.items()]
         current = [within(r, touched, self.operator.group) for r in rows]

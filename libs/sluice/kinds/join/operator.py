@@ -129,7 +129,7 @@ class JoinedRows(Operator):
         ]
         return tuple(dict.fromkeys([*found, *(self._times(name) if self.retention else ())]))
 
-    def living(self, rows: InputRows, horizon: datetime | None) -> InputRows:
+    def keep_living(self, rows: InputRows, horizon: datetime | None) -> InputRows:
         """Drop input rows without a live result, by literals that skip files."""
         since = self._since(horizon) if horizon else None
         if since is None:
@@ -331,7 +331,7 @@ class JoinBatch(Batch[JoinedRows]):
 
     def _join_changes(self, changed: str, rows: DataFrame, other: InputRows) -> DataFrame:
         prepared = {changed: self.operator.prepare(changed, rows), **other}
-        return self.stored(self.operator.combine(prepared, {}))
+        return self.add_extra_columns(self.operator.combine(prepared, {}))
 
     def _match(self, changed: str, touched: DataFrame) -> InputRows:
         """Return the rows of the side that did not change, for the touched values."""
@@ -384,7 +384,7 @@ class JoinBatch(Batch[JoinedRows]):
         )
 
     def pick_needed(self, snapshots: InputRows) -> InputRows:
-        return self.operator.living(snapshots, self.horizon.now if self.horizon else None)
+        return self.operator.keep_living(snapshots, self.horizon.now if self.horizon else None)
 
 
 def _describe(name: str, size: FeedSize, searched: Sequence[str], *, is_large: bool) -> str:

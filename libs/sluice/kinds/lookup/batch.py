@@ -97,7 +97,9 @@ class LookupBatch(Batch[LookupJoin]):
         """Compare the rows of the concerned facts before and after."""
         facts = ConcernedFacts(self, self.operator)
         if facts.are_most:
-            changelog = diff(self.current(), self.stored(self.query()), self.operator.key)
+            changelog = diff(
+                self.current(), self.add_extra_columns(self.query()), self.operator.key
+            )
             whole = table_size(facts.searched.uri, facts.searched.version)
             return BatchResult(changelog, rows=whole.rows)
         own, concerned = facts.own(), facts.find_concerned()
@@ -113,7 +115,7 @@ class LookupBatch(Batch[LookupJoin]):
     def references(self) -> InputRows:
         return references_at(self.session, self.context, self.operator, self.plan.looked_up)
 
-    def stored(self, rows: DataFrame) -> DataFrame:
+    def add_extra_columns(self, rows: DataFrame) -> DataFrame:
         """Return the rows with the number of the batch, if the view keeps it."""
         if BATCH not in self.plan.node.ignored:
             return rows
@@ -126,7 +128,9 @@ class LookupBatch(Batch[LookupJoin]):
         rows = added if len(parts) == 1 else added.dropDuplicates(list(operator.group))
         held = [part.added.table for part in parts if part.added.table is not None]
         few = pa.concat_tables(held, promote_options="default") if len(held) == len(parts) else None
-        new = self.stored(operator.combine({fact_id: rows}, self._match_dimensions(rows, few)))
+        new = self.add_extra_columns(
+            operator.combine({fact_id: rows}, self._match_dimensions(rows, few))
+        )
         shown = [operator.prepare(fact_id, part.shown.rows) for part in parts if part.shown]
         if not shown:
             return insertions(new)

@@ -90,7 +90,7 @@ class TopKBatch(Batch[TopKState]):
 
     def recompute_table(self, rows: DataFrame) -> DataFrame:
         """Return the expected rows; the state may keep more than it must, depending on its past."""
-        return self.living(self.operator.acceptable(self.snapshots(), rows))
+        return self.keep_living(self.operator.acceptable(self.snapshots(), rows))
 
     def _move(self) -> BatchResult:
         found = self._candidates
@@ -112,7 +112,7 @@ class TopKBatch(Batch[TopKState]):
     def _recompute(self) -> BatchResult:
         inputs = self.snapshots()
         found = refill_groups(
-            self.operator, self.current(), self.living(self.operator.query(inputs, {}))
+            self.operator, self.current(), self.keep_living(self.operator.query(inputs, {}))
         )
         moves, late = self._few_or_many(found), self._late(self._prepare(self._feed()))
         return self._result(moves, TopKStrategy.FULL, self._without_limit(inputs), late)
@@ -151,7 +151,7 @@ class TopKBatch(Batch[TopKState]):
 
     def _changes(self, came: DataFrame) -> DataFrame:
         """Return the prepared net change, with WEIGHT, of rows that can matter."""
-        changes = self.living(came)
+        changes = self.keep_living(came)
         if self.plan.size.bytes > self.context.limits.read_here_bytes:
             changes = rank_candidates(self.operator, changes, self._last_rows())
         if self.plan.strategy == TopKStrategy.APPEND:
@@ -193,7 +193,7 @@ class TopKBatch(Batch[TopKState]):
     def _refill(self, groups: DataFrame) -> DataFrame:
         operator = self.operator
         bounds = self.bounds(groups)
-        fresh = self.living(operator.recompute(self.snapshots(), {}, groups, bounds))
+        fresh = self.keep_living(operator.recompute(self.snapshots(), {}, groups, bounds))
         return refill_groups(operator, within(self.current(), groups, operator.group), fresh)
 
     def _strategy(self, moves: Held) -> str:

@@ -4,13 +4,13 @@ If there are many partitions, it shows those with the largest leaders. A ranking
 its newest window. Each row leads to its explanation, if texts can name it.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
 from sluice.declare.table import Table
-from sluice.kinds.topk.reader import Ranking
+from sluice.kinds.topk.reader import Ranking, each_rank
 from sluice.language.names import Row
 from sluice.pages import Address, Bar, Bars, Cards, Chapter, Text
 from sluice.read.lake import Lake
@@ -27,7 +27,7 @@ def chapters(lake: Lake, table: Table, why: Address) -> Iterator[Chapter]:
     order = ranking.spec.order_by
     first = order[0].expression.plain_column if order else None
     measure = first if first in ranking.table.snapshot.visible else ""
-    found = [(key, list(_flat(ranks))) for key, ranks in ranking.partitions(_newest(ranking))]
+    found = [(key, list(each_rank(ranks))) for key, ranks in ranking.partitions(_newest(ranking))]
     cards = list(leaders(ranking, found, measure, why))
     if cards:
         by = Text(f"by {measure}" if measure else "", "soft small")
@@ -60,12 +60,6 @@ def _newest(ranking: Ranking) -> dict[str, Any]:
     starts = (row[time] for row in ranking.table.read(columns=[time]))
     newest = max((start for start in starts if start is not None), default=None)
     return {time: newest} if newest is not None else {}
-
-
-def _flat(ranks: Mapping[int, Any]) -> Iterator[tuple[int, Row]]:
-    for rank, tied in ranks.items():
-        for row in tied if isinstance(tied, list) else [tied]:
-            yield rank, row
 
 
 def _size(row: Row, measure: str) -> float:

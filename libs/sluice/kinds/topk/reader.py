@@ -84,9 +84,8 @@ class Ranking:
 
     def flat(self, ranks: Ranks) -> Iterator[Row]:
         """Yield the rows of one partition's ranks, each with its rank."""
-        for rank, found in ranks.items():
-            for row in found if isinstance(found, list) else [found]:
-                yield row if self.spec.rank else {**row, UNNAMED: rank}
+        for rank, row in each_rank(ranks):
+            yield row if self.spec.rank else {**row, UNNAMED: rank}
 
     def value(self, column: str, text: str) -> Any:
         """Convert a command line's text to a value of a partition column."""
@@ -269,3 +268,10 @@ def find_ranges(table: KeyedTable, spec: TopK, given: Given) -> tuple[KeyRange, 
     names = (*columns, spec.rank)
     wanted = (*(given.partition[column] for column in columns), given.others["rank"])
     return (only(names, values_of(table, names, wanted)),)
+
+
+def each_rank(ranks: Mapping[int, Any]) -> Iterator[tuple[int, Row]]:
+    """Yield the rows of one partition's ranks, each beside its rank."""
+    for rank, tied in ranks.items():
+        for row in tied if isinstance(tied, list) else [tied]:
+            yield rank, row

@@ -226,7 +226,7 @@ class StoreBatch(Batch[WindowStoreRows]):
         passed = self._stored_until(last).where(is_passed).select(*new.columns)
         if horizon.has_fallen:
             back = self._rows_of(name, self._given_until(name, last)).where(is_passed)
-            passed = diff(passed, self.living(back), store.key)
+            passed = diff(passed, self.keep_living(back), store.key)
         else:
             passed = deletions(passed)
         late = self.count_late([store.prepare(name, change)])
