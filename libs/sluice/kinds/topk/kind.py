@@ -106,16 +106,16 @@ class TopKKind(Kind):
         return lake.stored(table, version, backward_iteration=backward_iteration, first=first)
 
     def verbs(self) -> Mapping[str, Callable[..., Any]]:
-        from sluice.kinds.topk.reader import VERBS
+        from sluice.kinds.topk.reader import Ranking, top
 
-        return VERBS
+        return {"ranking": Ranking.open, "top": top}
 
     def read_maps(
         self, changelog: Changelog, *, from_version: int | None, run: str | None
     ) -> TouchedGroups:
-        from sluice.kinds.topk.reader import read_maps
+        from sluice.kinds.topk.reader import Maps, Ranking
 
-        return read_maps(changelog, from_version=from_version, run=run)
+        return Maps(changelog, Ranking.open(changelog.lake, changelog.name), from_version, run)
 
     def naming_options(self) -> Mapping[str, NamingOption]:
         from sluice.kinds.topk.reader import NAMING_OPTIONS

@@ -10,13 +10,13 @@ from decimal import Decimal
 from typing import Any
 
 from sluice.declare.table import Table
+from sluice.declare.table_spec import WINDOW
 from sluice.kinds.topk.reader import Ranking, each_rank
 from sluice.language.names import Row
 from sluice.pages import Address, Bar, Bars, Cards, Chapter, Text
 from sluice.read.lake import Lake
 
 SHOWN = 6
-WINDOW = ("window_start", "window_end")
 WhyOptions = Sequence[tuple[str, str]]  # that name a row
 Group = tuple[tuple[Any, ...], list[tuple[int, Row]]]  # a partition, and its rows with their ranks
 

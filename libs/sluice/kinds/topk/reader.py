@@ -1,6 +1,6 @@
 """A top-k for its readers: by key, as rankings, and what each version changed as whole rankings."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -182,19 +182,11 @@ def _ranks(values: Sequence[tuple[Any, ...]], spec: TopK) -> list[int]:
     return ranks
 
 
-def ranking(lake: Lake, name: str, *, version: int | None = None) -> Ranking:
-    """Open a top-k as rankings."""
-    return Ranking.open(lake, name, version)
-
-
 def top(
     lake: Lake, name: str, partition: Mapping[str, Any] | None = None, *, version: int | None = None
 ) -> Ranks | dict[PartitionValue, Ranks]:
     """Return the map rank -> row of one partition, or partition -> rank -> row."""
-    return ranking(lake, name, version=version).top(partition)
-
-
-VERBS: Mapping[str, Callable[..., Any]] = {"ranking": ranking, "top": top}
+    return Ranking.open(lake, name, version).top(partition)
 
 
 @dataclass(frozen=True)
@@ -241,12 +233,6 @@ class Maps:
             for partition in _distinct_rows(feed.select(self.newest.partition_columns)):
                 ranks = next((r for _, r in then.partitions(partition)), {})
                 yield TouchedRanking(commit.version, partition, ranks, then)
-
-
-def read_maps(changelog: Changelog, *, from_version: int | None, run: str | None) -> Maps:
-    """Return the whole rankings that a top-k's changelog touched."""
-    newest = Ranking.open(changelog.lake, changelog.name)
-    return Maps(changelog, newest, from_version, run)
 
 
 def _distinct_rows(table: pa.Table) -> list[dict[str, Any]]:

@@ -84,14 +84,19 @@ class WindowStoreKind(Kind):
         return {**of_carried(table, source), **{name: shown(name) for name in table.columns}}
 
     def trace_rows(self, operator: Operator, groups: Groups) -> InputRows:
-        from sluice.kinds.window_store.operator import trace_rows
+        """Return the input's row that represents each group."""
+        from sluice.kinds.window_store.operator import WindowStoreRows
 
-        return trace_rows(operator, groups)
+        assert isinstance(operator, WindowStoreRows)
+        found = groups.prepared
+        return (
+            found if operator.row_wise else {n: operator.last_of_each(r) for n, r in found.items()}
+        )
 
     def verbs(self) -> Mapping[str, Callable[..., Any]]:
-        from sluice.kinds.window_store.reader import VERBS
+        from sluice.kinds.window_store.reader import window
 
-        return VERBS
+        return {"window": window}
 
     def naming_options(self) -> Mapping[str, NamingOption]:
         from sluice.kinds.window_store.reader import NAMING_OPTIONS

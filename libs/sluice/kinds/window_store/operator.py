@@ -51,7 +51,6 @@ from sluice.engine.batch import Batch, Reread, touched_by_feeds
 from sluice.engine.batch_plan import BatchPlan, BatchResult, Context, Strategy
 from sluice.engine.operator import InputRows, Operator, Retention, hidden_columns, names, union
 from sluice.engine.plan import Node
-from sluice.engine.tracing import Groups
 from sluice.engine.upkeep import Kept
 from sluice.engine.windows import Horizon
 from sluice.kinds.window_store import WindowStore
@@ -163,14 +162,6 @@ class WindowStoreRows(Operator):
         if self.spec.select and name in self.spec.select:
             return F.expr(self.spec.select[name].sql).alias(name)
         return F.col(f"`{name}`")
-
-
-def trace_rows(operator: Operator, groups: Groups) -> InputRows:
-    """Return the input's row that represents each group."""
-    assert isinstance(operator, WindowStoreRows)
-    if operator.row_wise:
-        return groups.prepared
-    return {name: operator.last_of_each(found) for name, found in groups.prepared.items()}
 
 
 class StoreBatch(Batch[WindowStoreRows]):

@@ -4,11 +4,11 @@ Rows are ordered by window start, and within one start by key; reverse is the ex
 are inclusive.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
-from typing import Any, TypedDict, Unpack
+from typing import TypedDict, Unpack
 
 import pyarrow as pa
 
@@ -179,9 +179,6 @@ def window(lake: Lake, name: str, *, version: int | None = None) -> ReadOnlyWind
     return ReadOnlyWindowStore(
         stored, spec.key, spec.backward_iteration, partial(window, lake, name)
     )
-
-
-VERBS: Mapping[str, Callable[..., Any]] = {"window": window}
 
 
 def find_ranges(table: KeyedTable, spec: WindowStore, given: Given) -> tuple[KeyRange, ...]:
