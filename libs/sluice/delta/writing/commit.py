@@ -12,6 +12,8 @@ marked but combined with the new rows, so that reads don't open many small files
 
 Rows are found by their key, of which only the columns are read of all rows. Two keys are equal if
 their columns have the same values, null included.
+
+Tables are created here, and get further columns, by a commit each.
 """
 
 import uuid
