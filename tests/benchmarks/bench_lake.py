@@ -15,7 +15,7 @@ from sluice.delta.log import Log
 from sluice.delta.log.files import table_size
 from sluice.delta.log.position import Head, Position, head
 from sluice.delta.places.lake_layout import layout
-from sluice.delta.reading.local import plain
+from sluice.delta.reading.local import to_spark_types
 from sluice.delta.reading.spark_reads import snapshot
 from sluice.delta.writing.commit import commit_arrow, create
 from sluice.delta.writing.merge import SparkCommit, changelog_counts
@@ -76,7 +76,9 @@ class BenchLake:
         """Commit a changelog as a batch of a source does: a small one without Spark."""
         kept, before = changelog.persist(), self.head(name)
         if kept.count() <= self.project.spark.small_changelog:
-            commit_arrow(before, plain(kept.toArrow()), tuple(key), position(before.next_batch))
+            commit_arrow(
+                before, to_spark_types(kept.toArrow()), tuple(key), position(before.next_batch)
+            )
         else:
             self.commit(name, kept, key)
         kept.unpersist()

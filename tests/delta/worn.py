@@ -16,7 +16,7 @@ from tests.delta.tables import ID_AND_V, WITH_P, Small, a_position
 
 from sluice.changes import CHANGE, Direction
 from sluice.delta.log import Action, Log
-from sluice.delta.reading.local import read_rows
+from sluice.delta.reading.local import read_where
 from sluice.delta.upkeep import pieces, rewriting
 from sluice.delta.upkeep.maintenance import Filing
 from sluice.delta.upkeep.rewriting import may_merge, merge
@@ -120,7 +120,7 @@ class Table:
         return range(version + 1, self.stored.head.version + 1)
 
     def check(self) -> None:
-        rows = read_rows(self.uri, self.stored.head.version, ["id", "v"])
+        rows = read_where(self.uri, self.stored.head.version, ["id", "v"])
         assert rows.num_rows == len(self.rows)
         assert dict(zip(*rows.to_pydict().values(), strict=True)) == self.rows
 

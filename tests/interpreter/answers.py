@@ -20,7 +20,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 from tests.interpreter import samples
 
-from sluice.delta.reading.local import plain, to_arrow
+from sluice.delta.reading.local import to_arrow, to_spark_types
 from sluice.interpreter import UnsupportedLocally
 from sluice.interpreter.local_session import Session, interpreting
 from sluice.interpreter.values import from_arrow
@@ -42,7 +42,7 @@ def sampled() -> tuple[pa.Table, StructType]:
     with interpreting(session):
         chance = Random(os.environ.get("SLUICE_SEED", SEED))
         rows = session.createDataFrame(samples.rows(chance), samples.SCHEMA)
-        return plain(to_arrow(rows)), rows.schema
+        return to_spark_types(to_arrow(rows)), rows.schema
 
 
 def of_rows(table: pa.Table, schema: StructType, sql: str) -> Answer | None:
@@ -66,7 +66,7 @@ def _of_halves(
     except UnsupportedLocally:
         half = table.num_rows // 2
         for part in (table.slice(0, half), table.slice(half)) if half else ():
-            yield from _of_halves(session, plain(part), schema, sql)
+            yield from _of_halves(session, to_spark_types(part), schema, sql)
 
 
 def of_all_rows(
@@ -74,7 +74,7 @@ def of_all_rows(
 ) -> Answer | None:
     """The values of all rows, or of these, computed together; None if that is refused."""
     session = Session()
-    some = table if rows is None else plain(table.filter(pc.field("id").isin(rows)))
+    some = table if rows is None else to_spark_types(table.filter(pc.field("id").isin(rows)))
     with interpreting(session):
         try:
             given = session.createDataFrame(some, schema)

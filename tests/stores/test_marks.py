@@ -26,7 +26,7 @@ from sluice.delta.log.files import has_vectors
 from sluice.delta.log.position import Head
 from sluice.delta.places.delta_rs import open_table
 from sluice.delta.reading.live import live_rows
-from sluice.delta.reading.local import read_rows
+from sluice.delta.reading.local import read_where
 from sluice.delta.upkeep.maintenance import Filing
 from sluice.delta.upkeep.rewriting import merge, rewrite_marked
 from sluice.delta.writing.commit import should_mark
@@ -67,7 +67,7 @@ def table(store: Store) -> Small:
 
 
 def by_arrow(head: Head) -> list[Row]:
-    return read_rows(head.uri, head.version).to_pylist()
+    return read_where(head.uri, head.version).to_pylist()
 
 
 def by_dataset(head: Head) -> list[Row]:

@@ -22,7 +22,7 @@ from airflow.timetables.trigger import CronTriggerTimetable
 from sluice.airflow.blueprint import Blueprint, Policy, Site, Task, TaskKind, project, site
 from sluice.airflow.connections import export_lake
 from sluice.airflow.exceptions import AirflowException, AirflowFailException, AirflowSkipException
-from sluice.airflow.jobs import form, is_preview, refusing
+from sluice.airflow.jobs import form, is_preview, raising_refusals
 from sluice.airflow.scheduling import Grid, address, alert_of_failure, asset, deadline, whenever
 from sluice.airflow.tasks import ConnectedJob, ScriptJob, SeparateJob
 
@@ -68,7 +68,7 @@ class QualityTask(BaseOperator):  # type: ignore[misc]
     def _publish(self) -> str:
         from sluice.report.publish import publish  # needs Arrow; DAG files do not
 
-        with refusing():
+        with raising_refusals():
             export_lake(project(self.config))
         return str(publish(project(self.config)))
 

@@ -221,7 +221,7 @@ SIGNS = (("+", "inserted"), ("~", "updated"), ("-", "deleted"))
 
 
 @contextmanager
-def refusing() -> Iterator[None]:
+def raising_refusals() -> Iterator[None]:
     """Raise JobRefused, with the outcome that a job would report, instead of a named error."""
     try:
         yield

@@ -47,7 +47,7 @@ from sluice.airflow.jobs import (
     check,
     foreseen,
     job,
-    refusing,
+    raising_refusals,
     requested_run,
     sentence,
 )
@@ -148,7 +148,7 @@ class JobTask(BaseOperator):  # type: ignore[misc]
         """Skip if nothing is new; else do the work, and return the reports."""
         from sluice.airflow.pending import pending_of  # needs Arrow; DAG files do not
 
-        with refusing():
+        with raising_refusals():
             run = requested_run(context, self.work.timezone)
             export_lake(project(self.config))
         if run.is_preview:

@@ -33,7 +33,7 @@ from sluice.operate.maintain import maintain as maintain_tables
 from sluice.operate.maintain import sweep as sweep_table
 from sluice.operate.preview import Previewed, previewing
 from sluice.operate.rebuild import rebuild
-from sluice.operate.run import Failures, bring_up, deliver, refusing, requested_intervals
+from sluice.operate.run import Failures, bring_up, deliver, marking_refusals, requested_intervals
 from sluice.operate.verify import Verification
 from sluice.operate.verify import verify as verify_table
 from sluice.operate.workers import Worker, Workers
@@ -255,7 +255,7 @@ def advance(job: Job, spark: Spark, table: Table) -> tuple[BatchReport, ...]:
     A full refresh rebuilds them.
     """
     if job.run.full_refresh:
-        with refusing():
+        with marking_refusals():
             return rebuild(spark, job.project, table, job.run)
     return bring_up(spark, job.project, table, job.run)
 

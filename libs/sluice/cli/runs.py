@@ -32,7 +32,7 @@ from sluice.operate.run import (
     bring_up,
     deliver,
     intervals_to_run,
-    refusing,
+    marking_refusals,
     requested_intervals,
     rounds_of,
 )
@@ -89,7 +89,7 @@ def refresh_tables(
 
     def step(spark: Spark, project: Project, table: Table) -> Iterable[BatchReport]:
         if table.id in again:
-            with refusing():
+            with marking_refusals():
                 return rebuild(spark, project, table, this)
         if table.spec.STEP == "advance":
             return bring_up(spark, project, table, this)

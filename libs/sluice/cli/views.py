@@ -47,7 +47,7 @@ from sluice.operate.rebuild import (
     to_rebuild,
 )
 from sluice.operate.rebuild import rebuild as rebuild_table
-from sluice.operate.run import raise_all, refusing
+from sluice.operate.run import marking_refusals, raise_all
 from sluice.operate.verify import Verification
 from sluice.operate.verify import verify as verify_table
 from sluice.report.sweep import whole_table
@@ -261,7 +261,7 @@ def rebuild(
             return bring(spark, project, table, run)
         if changed and not redefined_parts(project, table):
             return ()  # an input has changed, not its own definition
-        with refusing():
+        with marking_refusals():
             if start:
                 return (resume(project, table, run, latest=start == "latest"),)
             landed = as_landed and table.is_ingested

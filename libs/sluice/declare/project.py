@@ -33,7 +33,7 @@ from sluice.declare.table import Graph, Table
 from sluice.declare.table_spec import SECTIONS, TableSpec
 from sluice.errors import ConfigError
 from sluice.language import Model
-from sluice.language.interval import Interval, IntervalError, Schedule, parse_time, zone
+from sluice.language.interval import Interval, IntervalError, Schedule, ZoneName, parse_time, zone
 from sluice.language.names import check_table_name, listing, unknown
 from sluice.limits import Limits, machine_memory
 
@@ -90,7 +90,7 @@ class Pipeline(Model):
     start_date: datetime | None = None
     end_date: datetime | None = None
     catchup: bool = False
-    timezone: str = "UTC"
+    timezone: ZoneName = "UTC"
     sources: dict[str, TableSpec] = Field(default_factory=dict)
     dimensions: dict[str, TableSpec] = Field(default_factory=dict)
     views: dict[str, TableSpec] = Field(default_factory=dict)
@@ -127,11 +127,6 @@ class Pipeline(Model):
             return None if text is None else parse_time(text, zone_name)
         except IntervalError as error:
             raise ValueError(f"{error.message}; {error.hint}") from None
-
-    @field_validator("timezone")
-    @classmethod
-    def _zone_exists(cls, name: str) -> str:
-        return zone(name).key
 
 
 class Project(Model):

@@ -12,7 +12,7 @@ from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from sluice.declare.document import Where
 from sluice.language import Model
-from sluice.language.interval import Duration, Schedule, zone
+from sluice.language.interval import Duration, Schedule, ZoneName
 from sluice.language.names import Name
 
 OnFailure = Literal["quarantine", "stop", "warn"]
@@ -123,12 +123,7 @@ class Window(Model):
     size: Duration | None = None
     advance: Duration | None = None
     gap: Duration | None = None
-    timezone: str = "UTC"
-
-    @field_validator("timezone")
-    @classmethod
-    def _zone_exists(cls, name: str) -> str:
-        return zone(name).key
+    timezone: ZoneName = "UTC"
 
     @model_validator(mode="after")
     def _has_its_lengths(self) -> Self:

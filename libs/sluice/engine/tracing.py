@@ -1,4 +1,4 @@
-"""What explains a row or its absence: the input rows it comes from, the conditions that it fails.
+"""Explanation of a row or its absence: the input rows behind it, or the conditions that it fails.
 
 A row comes from the prepared rows of its group, unless its kind says which of them. Input rows are
 numbered by NTH, which `prepare` passes on.

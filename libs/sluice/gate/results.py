@@ -99,7 +99,9 @@ def row_outcome(rule: RowRule, counts: RowCounts) -> ExpectationOutcome:
 def measure_outcome(measure: Measure, observed: Any) -> ExpectationOutcome:
     """Return the outcome of a measure."""
     success = measure.accepts(observed)
-    return outcome(measure.expectation, measure.says, success, {"observed_value": plain(observed)})
+    return outcome(
+        measure.expectation, measure.says, success, {"observed_value": to_json_value(observed)}
+    )
 
 
 def uniqueness_outcome(rule: UniquenessRule, found: Repeats) -> ExpectationOutcome:
@@ -115,7 +117,7 @@ def uniqueness_outcome(rule: UniquenessRule, found: Repeats) -> ExpectationOutco
     return outcome(rule.expectation, rule.says, success, details)
 
 
-def plain(value: Any) -> Any:
+def to_json_value(value: Any) -> Any:
     """Return a value in a form that JSON can hold."""
     match value:
         case Decimal():
@@ -199,7 +201,7 @@ def config(expectation: Expectation) -> Json:
 
 def _as_json(value: Any) -> Any:
     """Return `plain` for json.dumps, which must not get an unsupported type back."""
-    simple = plain(value)
+    simple = to_json_value(value)
     return str(value) if simple is value else simple
 
 
@@ -280,5 +282,5 @@ def compare_numbers(expectation: Expectation, mine: Any, others: Any) -> Expecta
         says = f"row count equals that of {other}"
     tolerance = Decimal(str(expectation.kwargs.get("tolerance", 0)))
     equal = abs(Decimal(str(mine)) - Decimal(str(others))) <= tolerance
-    details = {"observed_value": {"self": plain(mine), "other": plain(others)}}
+    details = {"observed_value": {"self": to_json_value(mine), "other": to_json_value(others)}}
     return outcome(expectation, says, equal, details)

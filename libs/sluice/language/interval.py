@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from croniter import CroniterError, croniter
-from pydantic import GetCoreSchemaHandler, model_validator
+from pydantic import AfterValidator, GetCoreSchemaHandler, model_validator
 from pydantic_core import CoreSchema, core_schema
 
 from sluice.errors import UsageError
@@ -73,6 +73,9 @@ def zone(name: str) -> ZoneInfo:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise ValueError(f"unknown timezone {name!r}; write a name such as Europe/Berlin") from None
+
+
+ZoneName = Annotated[str, AfterValidator(lambda name: zone(name).key)]
 
 
 @dataclass(frozen=True, order=True)

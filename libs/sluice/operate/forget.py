@@ -237,7 +237,7 @@ def _take_steps(spark: Spark, project: Project, erasure: _Erasure, notes: list[F
     ).steps()
     passing("noted", erasure.table.id)
     for done in steps:
-        notes[0] = with_line(notes[0], done.plain())
+        notes[0] = with_line(notes[0], done.to_dict())
         keep_forgotten(_notes(project, erasure.table), notes[0])
         passing("forgotten", done.place)
 

@@ -144,7 +144,7 @@ class Done:
     version: int | None
     at: str
 
-    def plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return the line for its note."""
         return asdict(self)
 

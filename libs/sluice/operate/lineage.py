@@ -26,9 +26,9 @@ from sluice.delta.log.position import REBUILD, Pins, Position, head_as_found
 from sluice.delta.reading.local import (
     arrow_schema,
     nullable,
-    plain,
-    read_rows,
+    read_where,
     to_arrow,
+    to_spark_types,
     types_of,
 )
 from sluice.delta.reading.searching import SearchedVersion, as_stored
@@ -72,7 +72,9 @@ class NumberedRows:
         """Return the rows, with their number in NTH; only these columns, if given."""
         numbers = pa.array(range(self.rows.num_rows), pa.int64())
         schema = StructType([*self.schema.fields]).add(NTH, LongType())
-        every = session.createDataFrame(plain(self.rows.append_column(NTH, numbers)), schema)
+        every = session.createDataFrame(
+            to_spark_types(self.rows.append_column(NTH, numbers)), schema
+        )
         return every.select(*names((*columns, NTH))) if columns else every
 
     def some(self, numbers: set[int]) -> "NumberedRows":
@@ -207,7 +209,7 @@ class Walk:
             is_new = [one not in numbers for one in nth]
             numbers |= {one: len(numbers) + i for i, one in enumerate(compress(nth, is_new))}
             new.append(as_stored(page.filter(pa.array(is_new, pa.bool_())), stored))
-        self.known[at] = NumberedRows(plain(pa.concat_tables(new)), types_of(uri, at[1]))
+        self.known[at] = NumberedRows(to_spark_types(pa.concat_tables(new)), types_of(uri, at[1]))
 
     def _by_references(
         self, node: Node, version: int, position: Position, rows: NumberedRows
@@ -284,7 +286,7 @@ class Walk:
         if size > most:
             raise UnsupportedLocally(f"{name} has {size:,} bytes, more than the limit of {most:,}")
         try:
-            return NumberedRows(read_rows(uri, version), types_of(uri, version))
+            return NumberedRows(read_where(uri, version), types_of(uri, version))
         except FileNotFoundError:
             raise Snapshot.open(name, uri, version).report_expired() from None
 

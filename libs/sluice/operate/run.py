@@ -217,7 +217,7 @@ def renew(spark: Spark, project: Project, table: Table, run: Run) -> Iterable[Ba
 
 
 @contextmanager
-def refusing() -> Iterator[None]:
+def marking_refusals() -> Iterator[None]:
     """Mark a refusal of what a user has asked for as one that is not kept: no batch has failed."""
     try:
         yield

@@ -25,7 +25,7 @@ from sluice.declare.table import Graph, Table
 from sluice.declare.table_spec import TableSpec
 from sluice.delta.log.opened import exists, open_version
 from sluice.delta.log.position import Pins
-from sluice.delta.reading.local import read_rows, to_arrow
+from sluice.delta.reading.local import read_where, to_arrow
 from sluice.delta.reading.spark_reads import is_readable
 from sluice.engine.forgotten import read_forgotten
 from sluice.engine.operator import names, within
@@ -437,7 +437,7 @@ def _find_quarantined(walk: Walk, table: Table, wanted: Wanted) -> Iterator[Abse
     given = values(wanted)
     if not given or not exists(uri):
         return
-    rows = read_rows(uri, _newest(uri))
+    rows = read_where(uri, _newest(uri))
     has_them = [_mentions(raw, given) for raw in rows["raw"].to_pylist()]
     met = rows.filter(pa.array(has_them, pa.bool_()))
     for reason in sorted(set(met["reason"].to_pylist()), key=str):
@@ -463,7 +463,7 @@ def _find_later(walk: Walk, table: Table, at: At, wanted: Wanted) -> Iterator[Ab
     uri = walk.context.lake.uri(table.id)
     newest = _newest(uri)
     if newest > at[1] and is_readable(uri, newest):
-        rows = of(read_rows(uri, newest), wanted)
+        rows = of(read_where(uri, newest), wanted)
         if rows.num_rows:
             what = f"version {newest} has it, version {at[1]} is reflected"
             yield AbsenceReason(table.id, "not reflected yet", what, visible_columns(rows))

@@ -2,9 +2,16 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field, PrivateAttr, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    Field,
+    PrivateAttr,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from sluice.declare.declared import Declared, check_path, check_pattern, contents, same_path
 from sluice.declare.document import Where
@@ -59,6 +66,9 @@ def check_connection(name: str) -> str:
     return name
 
 
+ConnectionName = Annotated[str, AfterValidator(lambda name: name and check_connection(name))]
+
+
 class Topic(Model):
     """A topic, the connection to its brokers, and the bounds of one batch.
 
@@ -70,7 +80,7 @@ class Topic(Model):
     """
 
     topic: str = Field(min_length=1)
-    connection: str = ""
+    connection: ConnectionName = ""
     servers: str = ""
     start: Literal["earliest", "latest"] = "earliest"
     isolation: Literal["read_committed", "read_uncommitted"] = "read_committed"
@@ -78,11 +88,6 @@ class Topic(Model):
     max_bytes: int = Field(default=32_000_000, ge=1)
     max_message_bytes: int = Field(default=10_000_000, ge=1)
     max_wait: Duration = Duration("30 seconds")
-
-    @field_validator("connection")
-    @classmethod
-    def _is_name(cls, name: str) -> str:
-        return check_connection(name) if name else name
 
     @model_validator(mode="after")
     def _has_brokers(self) -> Self:
@@ -112,16 +117,11 @@ class ValueFormat(Model):
     """
 
     format: MessageFormat
-    registry: str = ""
+    registry: ConnectionName = ""
     files: tuple[str, ...] = ()
     encoding: Encoding | None = None
     message: str = ""
     _contents: tuple[bytes, ...] = PrivateAttr(())
-
-    @field_validator("registry")
-    @classmethod
-    def _is_name(cls, name: str) -> str:
-        return check_connection(name) if name else name
 
     @model_validator(mode="after")
     def _has_one_schema(self, info: ValidationInfo) -> Self:

@@ -253,7 +253,7 @@ class TopicOrigin(Origin):
         assert place
         there = place.moved_to(Brokers.of(self.table.id, self.topic).describe(), latest=latest)
         skipped = there.gaps[len(place.gaps) :]
-        return there.plain(), [OFFSETS_SKIPPED.format(*gap) for gap in skipped]
+        return there.to_dict(), [OFFSETS_SKIPPED.format(*gap) for gap in skipped]
 
 
 class TableOrigin(Origin):
@@ -340,7 +340,7 @@ class TableOrigin(Origin):
             commit=found.fingerprint(found.version),
             gaps=(*place.gaps, gap),
         )
-        return there.plain(), [VERSIONS_SKIPPED.format(gap[0] + 1, gap[1])]
+        return there.to_dict(), [VERSIONS_SKIPPED.format(gap[0] + 1, gap[1])]
 
 
 def origin_of(project: Project, table: Table) -> Origin:

@@ -121,10 +121,8 @@ def _swap_in(
     uri, new = layout(project).uri(name), head(layout(beside).uri(name))
     if new is None:
         raise UsageError(f"{table.id}: nothing was delivered yet, so there is nothing to rebuild")
-    if (
-        len({len(read_forgotten(layout(p).uri(table.id, FORGOTTEN))) for p in (project, beside)})
-        > 1
-    ):
+    here, there = (layout(p).uri(table.id, FORGOTTEN) for p in (project, beside))
+    if len(read_forgotten(here)) != len(read_forgotten(there)):
         raise LostRace(f"{table.id}: rows were forgotten while its files were read again")
     if head_as_found(uri) != before:
         raise LostRace(

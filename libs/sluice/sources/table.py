@@ -106,7 +106,7 @@ class TableFeed(TableOrigin):
             self.uri,
             fingerprint=versions.fingerprint(),
             message_bytes=commits.bytes,
-            topic={} if after is None else versions.plain(),
+            topic={} if after is None else versions.to_dict(),
             after=after or {},
         )
 
@@ -139,7 +139,7 @@ def _deliver(
             for what in span.replaced
         )
         yield replace(report, warnings=(*replaced, *report.warnings))
-        after = last.plain()
+        after = last.to_dict()
 
 
 def _whole_table(found: Foreign) -> CommitRange:

@@ -146,9 +146,9 @@ def _read_new(spark: Spark, source: TopicFeed, run: Run) -> Iterator[BatchReport
         start, following = offsets.following, taken.following
         at = next_moment(offsets.at)
         offsets = replace(offsets, start=start, following=following, at=at)
-        plain = offsets.plain()
+        place = offsets.to_dict()
         yield _commit_batch(spark, source, offsets, taken, after, run)
-        after = plain
+        after = place
 
 
 def _note_last(
@@ -179,9 +179,9 @@ def _commit_batch(
     run: Run,
 ) -> BatchReport:
     assert offsets.at
-    plain = offsets.plain()
-    delivery = source.delivery(offsets.at, fingerprint(plain))
-    delivery = replace(delivery, topic=plain, after=after, message_bytes=polled.bytes)
+    place = offsets.to_dict()
+    delivery = source.delivery(offsets.at, fingerprint(place))
+    delivery = replace(delivery, topic=place, after=after, message_bytes=polled.bytes)
     rows = partial(source.rows, polled.messages, delivery.interval)
     return replace_interval(spark, source.project, delivery, run, arrived=rows)
 
@@ -257,7 +257,7 @@ def judge_again(
     """
     noted = intervals.deliveries(source.intervals_uri)
     offsets = OffsetRange.of(head(source.kept_uri))
-    read = {offsets.at: fingerprint(offsets.plain())} if offsets and offsets.at else {}
+    read = {offsets.at: fingerprint(offsets.to_dict())} if offsets and offsets.at else {}
     read |= {d.interval.start: d.files for d in noted}
     for moment, given in messages.items():
         rows = read_rows(source.quarantine_uri, [(INTERVAL, "=", moment)])

@@ -51,7 +51,7 @@ class VersionRange:
         after, upto = plain["versions"]
         return cls(plain["table"], after, upto, plain["commit"], at, gaps)
 
-    def plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return the place for a commit."""
         return {
             "table": self.table_id,

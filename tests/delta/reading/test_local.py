@@ -24,7 +24,7 @@ from tests.delta.tables import (
 
 from sluice.delta.reading import spark_reads as delta
 from sluice.delta.reading.local import local_feed, local_snapshot
-from sluice.delta.reading.local import plain as one_piece
+from sluice.delta.reading.local import to_spark_types as one_piece
 from sluice.delta.writing import merge
 from sluice.errors import HistoryLost, UsageError
 from sluice.interpreter.local_session import Session, interpreting

@@ -17,7 +17,7 @@ from tests.support.ageing import age
 
 from sluice.changes import Direction
 from sluice.delta.log.position import Pin, head, head_as_found, positions
-from sluice.delta.reading.local import plain
+from sluice.delta.reading.local import to_spark_types
 from sluice.delta.upkeep import maintenance
 from sluice.delta.upkeep.maintenance import Filing, committed_at, upkeep, vacuum
 from sluice.delta.writing import merge, own_commits
@@ -56,7 +56,11 @@ def filing(table: Small) -> Filing:
 
 def feed(table: Small) -> list[Row]:
     read = pa.table(DeltaTable(table.uri).load_cdf(starting_version=0).read_all())
-    return plain(read).sort_by([("_commit_version", "ascending"), ("t", "ascending")]).to_pylist()
+    return (
+        to_spark_types(read)
+        .sort_by([("_commit_version", "ascending"), ("t", "ascending")])
+        .to_pylist()
+    )
 
 
 def footers(table: Small) -> Iterator[pq.FileMetaData]:

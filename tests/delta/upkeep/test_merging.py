@@ -25,7 +25,7 @@ from sluice.delta.log.files import has_vectors
 from sluice.delta.log.opened import open_version
 from sluice.delta.log.position import Pin
 from sluice.delta.places.failpoint import VARIABLE
-from sluice.delta.reading.local import read_rows
+from sluice.delta.reading.local import read_where
 from sluice.delta.upkeep import pieces, rewriting
 from sluice.delta.upkeep.maintenance import Filing
 from sluice.delta.upkeep.rewriting import merge
@@ -345,7 +345,7 @@ def test_random_histories_with_upkeep_between(tmp_path: Path, seed: int, parts: 
                 assert all(table.stored.feed(v) == [] for v in table.versions_since(before))
         table.check()
     for version, rows in table.then.items():
-        then = read_rows(table.uri, version, ["id", "v"])
+        then = read_where(table.uri, version, ["id", "v"])
         assert dict(zip(*then.to_pydict().values(), strict=True)) == rows
     assert not list(feed_faults(table.uri))
     assert not list(position_faults(table.uri))
@@ -382,7 +382,7 @@ def test_rows_from_before_a_column_was_added_get_a_null(tmp_path: Path) -> None:
     table.change(range(20))
     table.append(pa.table({"id": pa.array([20], pa.int32()), "v": ["new"], "more": [1]}))
     assert table.upkeep() == 2
-    rows = read_rows(table.uri, table.stored.head.version)
+    rows = read_where(table.uri, table.stored.head.version)
     assert rows["more"].to_pylist() == [None] * 20 + [1]
     assert rows.schema.names == ["id", "v", "more"]
 

@@ -25,7 +25,7 @@ from sluice.delta.log.files import added_files, has_vectors
 from sluice.delta.log.position import head_as_found
 from sluice.delta.reading import searching
 from sluice.delta.reading.live import live_rows
-from sluice.delta.reading.local import read_if_few, read_rows
+from sluice.delta.reading.local import read_if_few, read_where
 from sluice.delta.upkeep.maintenance import Filing, vacuum
 from sluice.delta.upkeep.rewriting import merge, rewrite_marked
 from sluice.delta.upkeep.table_invariants import feed_faults, position_faults, row_count
@@ -101,7 +101,7 @@ def test_all_readers_see_the_same_rows(table: Small) -> None:
         found = connection.sql("SELECT id, v FROM stored ORDER BY id").to_arrow_table()
     assert found.to_pylist() == rows
     version = table.head.version
-    assert read_rows(table.uri, version).sort_by(by_key).to_pylist() == rows
+    assert read_where(table.uri, version).sort_by(by_key).to_pylist() == rows
     whole = live_rows(DeltaTable(table.uri), table.uri).to_table()
     assert whole.sort_by(by_key).to_pylist() == rows
     assert row_count(table.uri, version) == len(rows)
@@ -132,7 +132,7 @@ def test_earlier_versions_have_the_rows_that_they_had(table: Small) -> None:
     for version, rows in ((before, expected()), (before + 1, expected(*CHANGES))):
         read = KeyedTable(Snapshot.open("t", table.uri, version), ("id",))
         assert read.all().to_arrow().to_pylist() == rows
-        assert read_rows(table.uri, version).num_rows == len(rows)
+        assert read_where(table.uri, version).num_rows == len(rows)
 
 
 def test_marks_add_up_over_commits_and_checkpoints(table: Small) -> None:
@@ -215,7 +215,7 @@ def test_dates_that_python_lacks_are_marked_and_filed_again(tmp_path: Path, days
         commit_arrow(before, rows, ["id"], a_position(before.next_batch), LARGE)
     filing = Filing(small.head, Limits(), (Direction("id"),))
     assert merge(filing, filing.slices, "compact")[1] == []
-    assert read_rows(small.uri, small.head.version)["on"].combine_chunks().equals(on)
+    assert read_where(small.uri, small.head.version)["on"].combine_chunks().equals(on)
 
 
 def repeated_rows(table: Small) -> list[Change]:
@@ -353,7 +353,7 @@ def test_a_table_may_be_named_by_a_uri_with_escapes(tmp_path: Path) -> None:
     small.commit(("update", row(1, "new")), ("delete", row(2, "b")))
     assert has_vectors(DeltaTable(small.uri))
     assert small.rows() == [row(1, "new")]
-    assert read_rows(small.uri, 2).to_pylist() == [row(1, "new")]
+    assert read_where(small.uri, 2).to_pylist() == [row(1, "new")]
     assert KeyedTable(Snapshot.open("t", small.uri), ("id",)).all().to_arrow().num_rows == 1
 
 

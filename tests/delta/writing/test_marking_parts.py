@@ -34,7 +34,7 @@ from sluice.delta.log import Log
 from sluice.delta.log.files import has_vectors
 from sluice.delta.log.position import head
 from sluice.delta.places.failpoint import VARIABLE
-from sluice.delta.reading.local import read_if_few, read_rows
+from sluice.delta.reading.local import read_if_few, read_where
 from sluice.delta.upkeep import rewriting
 from sluice.delta.upkeep.maintenance import Filing
 from sluice.delta.upkeep.rewriting import merge, rewrite_marked, unmark
@@ -114,7 +114,7 @@ def test_all_readers_see_the_same_rows(table: Small) -> None:
     assert has_vectors(DeltaTable(table.uri))
     assert table.rows() == in_order(rows)
     assert pl.scan_delta(table.uri).sort("id").collect().to_dicts() == rows
-    assert in_order(read_rows(table.uri, version).to_pylist()) == in_order(rows)
+    assert in_order(read_where(table.uri, version).to_pylist()) == in_order(rows)
     near = pc.field("p") == 1
     some = read_if_few(table.uri, version, 100, ["id", "p"], near, near)
     assert some is not None

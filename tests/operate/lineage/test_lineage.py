@@ -15,7 +15,7 @@ from tests.support.games import seeds
 from sluice.declare.registry import kinds
 from sluice.delta.log.files import active_files
 from sluice.delta.log.opened import open_version as opened_at
-from sluice.delta.reading.local import read_rows
+from sluice.delta.reading.local import read_where
 from sluice.delta.reading.searching import SearchedVersion
 from sluice.errors import UsageError
 from sluice.operate.lineage import TracedRows, lineage
@@ -26,7 +26,7 @@ from sluice.read.lake import Lake, open_lake
 def walked(lake: Lake, name: str, nth: int, **limits: int) -> list[TracedRows]:
     table, project = lake.project.graph.table(name), lake.project
     version = lake.stored(table).version
-    rows = read_rows(lake.uri(table), version).slice(nth, 1)
+    rows = read_where(lake.uri(table), version).slice(nth, 1)
     limited = project.model_copy(update={"limits": replace(project.limits, **limits)})
     return lineage(limited, table, version, rows)
 
@@ -141,7 +141,7 @@ def test_versions_that_are_gone_and_tables_for_spark_are_named(world: World) -> 
     version = lake.stored(table).version
     small = project.model_copy(update={"limits": replace(project.limits, collected_bytes=1)})
     pairs = project.graph.table("pairs")
-    row = read_rows(lake.uri(pairs), lake.stored(pairs).version).slice(0, 1)
+    row = read_where(lake.uri(pairs), lake.stored(pairs).version).slice(0, 1)
     said = r"a row of trips\.pairs comes from .* without Spark: trips\.carriers has 722 bytes"
     with pytest.raises(UsageError, match=said):
         lineage(small, pairs, lake.stored(pairs).version, row)
@@ -152,7 +152,7 @@ def test_versions_that_are_gone_and_tables_for_spark_are_named(world: World) -> 
     old, pinned = min((v, pin) for v, pin in pins.items() if files(flights, pin) - kept)
     gone = Path(flights, min(files(flights, pinned) - kept))
     gone.rename(f"{gone}.gone")
-    flight = read_rows(lake.uri(table), old).to_pylist()[0]["flight"]
+    flight = read_where(lake.uri(table), old).to_pylist()[0]["flight"]
     told = world.project.sluice("why", "late", str(flight), "--version", str(old))
     Path(f"{gone}.gone").rename(gone)
     assert told.code == 5

@@ -5,7 +5,7 @@ from typing import Any
 
 from tests.cli.previewed import World
 
-from sluice.delta.reading.local import read_rows
+from sluice.delta.reading.local import read_where
 from sluice.read.lake import Lake
 
 MORE = """
@@ -137,5 +137,5 @@ def place(row: Row) -> tuple[Any, ...]:
 
 def stored(lake: Lake, name: str) -> list[Row]:
     table = lake.project.graph.table(name)
-    rows: list[Row] = read_rows(lake.uri(table), lake.stored(table).version).to_pylist()
+    rows: list[Row] = read_where(lake.uri(table), lake.stored(table).version).to_pylist()
     return rows

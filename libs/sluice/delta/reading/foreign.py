@@ -22,8 +22,8 @@ from sluice.delta.log.position import unread_features
 from sluice.delta.reading.live import change_data, live_rows, rows_of_files
 from sluice.delta.reading.local import (
     is_bare,
-    plain,
     spark_schema,
+    to_spark_types,
 )
 from sluice.errors import UsageError
 from sluice.interpreter import UnsupportedLocally, is_here
@@ -91,13 +91,16 @@ def _by_arrow(
         found = rows.to_table(columns=[n for n in wanted.names if n in rows.schema.names])
         does = pa.repeat(pa.scalar("insert" if part.weight > 0 else "delete"), found.num_rows)
         found = found.append_column(CHANGE_TYPE, does)
-    fields, found = StructType([*wanted.fields]).add(CHANGE_TYPE, StringType()), plain(found)
+    fields, found = (
+        StructType([*wanted.fields]).add(CHANGE_TYPE, StringType()),
+        to_spark_types(found),
+    )
     types = {f.name: to_arrow_type(f.dataType, timezone="UTC") for f in fields}
     columns = {
         name: found[name].cast(t) if name in found.column_names else pa.nulls(found.num_rows, t)
         for name, t in types.items()
     }
-    return session.createDataFrame(plain(pa.table(columns)), fields)
+    return session.createDataFrame(to_spark_types(pa.table(columns)), fields)
 
 
 def _by_spark(

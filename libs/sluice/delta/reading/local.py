@@ -142,10 +142,10 @@ def read_feed(uri: str, after: int, upto: int, most: int = sys.maxsize) -> pa.Ta
         if held > most:
             raise UnsupportedLocally(f"more than {most / 1e6:,.1f} MB of rows in a change feed")
         pages.append(page)
-    return plain(pa.Table.from_batches(pages, found.schema))
+    return to_spark_types(pa.Table.from_batches(pages, found.schema))
 
 
-def read_rows(
+def read_where(
     uri: str, version: int, columns: Sequence[str] | None = None, where: pc.Expression | None = None
 ) -> pa.Table:
     """Return the rows of the table as of `version` that meet a condition, not yet Spark's.
@@ -175,9 +175,9 @@ def read_if_few(
         return stored.empty_table().select(list(columns or stored.names))
     dataset = live_rows(open_version(uri, version), uri)
     chosen = list(columns) if columns else dataset.schema.names
-    found, count = [plain(dataset.schema.empty_table().select(chosen))], 0
+    found, count = [to_spark_types(dataset.schema.empty_table().select(chosen))], 0
     for batch in dataset.to_batches(columns=chosen, filter=bounds):
-        page = plain(pa.Table.from_batches([batch]))
+        page = to_spark_types(pa.Table.from_batches([batch]))
         found.append(page if where is None or where is bounds else page.filter(where))
         count += found[-1].num_rows
         if count > most:
@@ -220,10 +220,10 @@ def nullable(schema: StructType) -> StructType:
     delta-rs can't read a list whose type forbids null elements from a file that allows them. Spark
     writes such files.
     """
-    plain = StructType()
+    made = StructType()
     for column in schema.fields:
-        plain.add(column.name, _nullable(column.dataType), nullable=True)
-    return plain
+        made.add(column.name, _nullable(column.dataType), nullable=True)
+    return made
 
 
 def _nullable(type_: DataType) -> DataType:
@@ -253,7 +253,7 @@ def to_arrow(rows: DataFrame) -> pa.Table:
 
 def hand_over(session: SparkSession, rows: pa.Table, schema: StructType) -> DataFrame:
     """Return rows of this process as a DataFrame; many travel to a cluster in several messages."""
-    held = plain(rows.select(schema.names))
+    held = to_spark_types(rows.select(schema.names))
     if is_here(session) or held.nbytes <= MESSAGE_BYTES:
         return session.createDataFrame(held, schema)
     pieces = (session.createDataFrame(piece, schema) for piece in _pieces(held))
@@ -270,7 +270,7 @@ def _pieces(rows: pa.Table) -> Iterator[pa.Table]:
         yield from _pieces(rows.slice(half))
 
 
-def plain(rows: pa.Table) -> pa.Table:
+def to_spark_types(rows: pa.Table) -> pa.Table:
     """Return the same rows in the Arrow types that Spark knows, in one piece.
 
     In a table of several pieces, Spark takes an empty one for the end and loses the rest.

@@ -26,7 +26,7 @@ from pyspark.sql.types import StructType
 from sluice.delta.log.files import FeedSize, File, active_files, file_name, kept_rows, size_of
 from sluice.delta.log.opened import open_version
 from sluice.delta.places.table_files import TableFiles, table_files
-from sluice.delta.reading.local import arrow_schema, is_bare, plain, types_of
+from sluice.delta.reading.local import arrow_schema, is_bare, to_spark_types, types_of
 from sluice.delta.reading.mapped_file import Unusable
 from sluice.delta.reading.row_index import Codes, Numbers, TableIndex, codes_of
 from sluice.delta.reading.wanted import (
@@ -118,7 +118,7 @@ class SearchedVersion:
         if pages is None:
             return None
         found = [as_stored(page, self._chosen) for page in pages.values()]
-        return plain(pa.concat_tables([self._chosen.empty_table(), *found]))
+        return to_spark_types(pa.concat_tables([self._chosen.empty_table(), *found]))
 
     def find_by_file(
         self, wanted: Iterable[WantedValues], most: int, span: Span | None = None
@@ -171,7 +171,7 @@ def files_of(table: DeltaTable, far: Collection[str] = ()) -> list[File]:
 def as_stored(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """Return the rows' columns in a table's types."""
     chosen = rows.select(schema.names)
-    return chosen if chosen.schema.equals(schema) else plain(chosen).cast(schema)
+    return chosen if chosen.schema.equals(schema) else to_spark_types(chosen).cast(schema)
 
 
 def _all_exact(schema: pa.Schema, wanted: Iterable[WantedValues]) -> list[WantedValues] | None:
@@ -457,7 +457,7 @@ def columns_of(
 ) -> pa.Table:
     """Return columns of row groups in the table's types; those that the file lacks are null."""
     present = [name for name in names if name in file.schema_arrow.names]
-    found = plain(file.read_row_groups(list(groups), columns=present))
+    found = to_spark_types(file.read_row_groups(list(groups), columns=present))
     rows = sum(file.metadata.row_group(i).num_rows for i in groups)
     fields = [schema.field(name) for name in names]
     columns = [

@@ -12,6 +12,8 @@ marked but combined with the new rows, so that reads don't open many small files
 
 Rows are found by their key, of which only the columns are read of all rows. Two keys are equal if
 their columns have the same values, null included.
+
+Tables are created here, and get further columns, by a commit each.
 """
 
 import uuid
@@ -48,7 +50,7 @@ from sluice.delta.places.table_files import TableFiles, check_exclusive, may_cre
 from sluice.delta.reading.local import (
     arrow_schema,
     nullable,
-    plain,
+    to_spark_types,
     types_of,
 )
 from sluice.delta.reading.row_index import Numbers
@@ -238,12 +240,12 @@ def overwrite_arrow(
     with fenced(before, position) as mine:
         write_deltalake(
             table,
-            plain(rows),
+            to_spark_types(rows),
             mode="overwrite",
             schema_mode="overwrite",
             partition_by=list(had if partition_by is None else partition_by),
             commit_properties=fenced_properties(before, mine),
-            writer_properties=writer_properties(plain(rows).schema),
+            writer_properties=writer_properties(to_spark_types(rows).schema),
         )
     return confirm(before, position, Committed(before.version + 1, inserted=rows.num_rows))
 

@@ -20,7 +20,7 @@ from sluice.changes import Direction
 from sluice.delta.log.files import active_files, file_name, kept_rows
 from sluice.delta.log.opened import open_version
 from sluice.delta.places.delta_rs import files_below
-from sluice.delta.reading.local import plain
+from sluice.delta.reading.local import to_spark_types
 from sluice.delta.writing import own_commits
 from sluice.language.names import CARRIED, RESERVED_PREFIX
 from sluice.limits import Limits
@@ -131,7 +131,7 @@ def by_key(rows: pa.Table, key: Sequence[str]) -> pa.Table:
     """Sort the rows of a small commit by the key columns with a meaning and an order."""
     types = {field.name: field.type for field in rows.schema}
     shown = [n for n in _visible(key) if n in types and not pa.types.is_nested(types[n])]
-    return plain(rows).sort_by([(name, "ascending") for name in shown]) if shown else rows
+    return to_spark_types(rows).sort_by([(name, "ascending") for name in shown]) if shown else rows
 
 
 def in_order(

@@ -26,7 +26,7 @@ from sluice.delta.places.delta_rs import open_table
 from sluice.delta.places.failpoint import passing
 from sluice.delta.places.lake_layout import table_at
 from sluice.delta.reading.local import (
-    plain,
+    to_spark_types,
 )
 from sluice.delta.reading.wanted import KeyBounds, clusters
 from sluice.delta.writing import own_commits
@@ -171,7 +171,7 @@ class SparkCommit:
         counts = count_changes(rows[CHANGE])
         table = open_table(self.before.uri, version=self.before.version)
         bounds = arrow_bounds(table, rows, self.key, "`")
-        handed = self.session.createDataFrame(plain(rows))
+        handed = self.session.createDataFrame(to_spark_types(rows))
         with _set(self.session, _SOURCE_STAYS):
             if counts.keys() <= {"insert"}:
                 return self.changelog(handed, counts)

@@ -24,7 +24,7 @@ from sluice.interpreter.functions.hashing import HASHING
 from sluice.interpreter.functions.intervals import INTERVALS
 from sluice.interpreter.functions.strings import PATTERNS, STRINGS
 from sluice.interpreter.functions.times import TIME_PATTERNS, TIMES
-from sluice.interpreter.values import BINARY, LONG, NTZ, SIMPLE, Values, plain
+from sluice.interpreter.values import BINARY, LONG, NTZ, SIMPLE, Values, as_nullable
 from sluice.interpreter.values.casts import cast
 from sluice.interpreter.values.column_batch import (
     ColumnBatch,
@@ -111,7 +111,7 @@ def compile_node(node: E.ExpressionNode, bindings: Bindings) -> Value:  # noqa: 
             return compile_node(node.child, bindings)
         case E.Convert():
             child = compile_node(node.child, bindings)
-            return cast(child, plain(node.type), is_try=node.is_try)
+            return cast(child, as_nullable(node.type), is_try=node.is_try)
         case E.Extract():
             return _extract(compile_node(node.child, bindings), node.key, bindings)
         case E.FunctionCall():

@@ -27,7 +27,7 @@ from sluice.interpreter.expressions.compiling import (
     find,
 )
 from sluice.interpreter.functions.comparing import alike
-from sluice.interpreter.values import Values, plain
+from sluice.interpreter.values import Values, as_nullable
 from sluice.interpreter.values.casts import boolean
 from sluice.interpreter.values.column_batch import (
     ColumnBatch,
@@ -200,7 +200,7 @@ UNNARROWED = (T.ArrayType, T.StructType, T.MapType, T.DoubleType, T.FloatType)
 
 def of_dataset(stored: ds.Dataset, schema: T.StructType, budget: Budget) -> Relation:
     """Return stored rows as a relation that can be narrowed."""
-    columns = tuple(RelationColumn(f.name, plain(f.dataType)) for f in schema.fields)
+    columns = tuple(RelationColumn(f.name, as_nullable(f.dataType)) for f in schema.fields)
     return _where(stored, columns, budget, None)
 
 
@@ -238,7 +238,7 @@ def of_arrow(rows: pa.Table, schema: T.StructType, budget: Budget) -> Relation:
     """Return rows in memory as a relation; a large one can be narrowed, too."""
     if rows.num_rows > NARROWED_ROWS:
         return replace(of_dataset(ds.dataset(rows), schema, budget), stored=rows)
-    columns = tuple(RelationColumn(f.name, plain(f.dataType)) for f in schema.fields)
+    columns = tuple(RelationColumn(f.name, as_nullable(f.dataType)) for f in schema.fields)
     return Relation(columns, lambda: _hold(rows, columns), stored=rows)
 
 

@@ -27,7 +27,7 @@ from sluice.interpreter.relations import (
     sort_rows,
 )
 from sluice.interpreter.relations.projecting import aggregate, is_aggregated, project
-from sluice.interpreter.values import Values, is_fraction, plain, wider
+from sluice.interpreter.values import Values, as_nullable, is_fraction, wider
 from sluice.interpreter.values.casts import boolean, cast
 from sluice.interpreter.values.column_batch import (
     ColumnBatch,
@@ -103,7 +103,7 @@ def _local(plans: Plans, plan: Any) -> Relation:
     if not plan.HasField("data"):
         assert schema
         return Relation(
-            tuple(RelationColumn(f.name, plain(f.dataType)) for f in schema.fields),
+            tuple(RelationColumn(f.name, as_nullable(f.dataType)) for f in schema.fields),
             lambda: ColumnBatch(0, dict(enumerate([[] for _ in schema.fields]))),
         )
     rows = pa.ipc.open_stream(plan.data).read_all()

@@ -63,15 +63,17 @@ DIGITS: dict[type[T.DataType], int] = {
 }
 
 
-def plain(type_: T.DataType) -> T.DataType:
+def as_nullable(type_: T.DataType) -> T.DataType:
     """Return the type with all its parts nullable and without metadata."""
     match type_:
         case T.ArrayType():
-            return T.ArrayType(plain(type_.elementType))
+            return T.ArrayType(as_nullable(type_.elementType))
         case T.MapType():
-            return T.MapType(plain(type_.keyType), plain(type_.valueType))
+            return T.MapType(as_nullable(type_.keyType), as_nullable(type_.valueType))
         case T.StructType():
-            return T.StructType([T.StructField(f.name, plain(f.dataType)) for f in type_.fields])
+            return T.StructType(
+                [T.StructField(f.name, as_nullable(f.dataType)) for f in type_.fields]
+            )
     return type_
 
 

@@ -182,7 +182,7 @@ class CountDistinct(Counted):
         return F.when(state.isNull(), 0).otherwise(F.size(state)).cast("bigint")
 
 
-class Frequent(Accumulator):
+class Frequent(Counted):
     """approx_top_k: the most frequent values, the most frequent first, with their counts.
 
     Counts of at most `tracked` values are kept (Misra and Gries 1982). They are exact up to that
@@ -192,14 +192,10 @@ class Frequent(Accumulator):
 
     can_break: ClassVar[bool] = True
     is_approximate: ClassVar[bool] = True
-    weight: ClassVar[int] = LISTED
 
     @property
     def _tracked(self) -> int:
         return int(self.aggregate.parameters[1]) if len(self.aggregate.parameters) > 1 else 10_000
-
-    def gather(self, weight: Column, value: DataType) -> Column:
-        return counted(self.value, weight)
 
     def settle(self, was: Column | None, delta: Column, kept: DataType) -> Column:
         every = delta if was is None else joined(was.getField("items"), delta)

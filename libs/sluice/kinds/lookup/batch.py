@@ -27,7 +27,7 @@ from sluice.declare.settings import SparkSettings
 from sluice.declare.table import Graph, Table
 from sluice.delta.log.files import feed_size, table_size
 from sluice.delta.log.position import REBUILD, Pin, Pins, Position, positions
-from sluice.delta.reading.local import hand_as_stored, plain, to_arrow
+from sluice.delta.reading.local import hand_as_stored, to_arrow, to_spark_types
 from sluice.delta.reading.searching import SearchedVersion
 from sluice.delta.reading.spark_reads import feed, snapshot
 from sluice.delta.reading.wanted import WantedValues
@@ -188,7 +188,7 @@ class LookupBatch(Batch[LookupJoin]):
         assert before is not None
         searched = SearchedVersion(self.plan.uri, before.version, self.context.limits)
         if are_few and searched.is_large:
-            held = plain(to_arrow(touched))
+            held = to_spark_types(to_arrow(touched))
             touched = self.session.createDataFrame(held, touched.schema)
             found = searched.find_rows([{name: held[name] for name in group}])
             if found is not None:

@@ -13,7 +13,7 @@ from pydantic import Field, PlainValidator, WithJsonSchema, field_validator, mod
 from sqlglot import exp
 
 from sluice.declare.document import Where
-from sluice.declare.table_spec import Reference, View, Window
+from sluice.declare.table_spec import START, Reference, View, Window
 from sluice.language import syntax
 from sluice.language.expression import Expression, Named, Select, SortKey
 from sluice.language.names import WRITTEN_NAME, Name, check_name
@@ -130,6 +130,12 @@ class TopK(View):
     @property
     def windows(self) -> Window | None:
         return self.window
+
+    @property
+    def partition_columns(self) -> tuple[str, ...]:
+        """Columns that distinguish one ranking from another."""
+        window = (START,) if self.window else ()
+        return (*window, *(named.name for named in self.partition_by))
 
     def references(self) -> Iterator[Reference]:
         yield Reference(("from",), self.from_)

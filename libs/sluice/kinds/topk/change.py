@@ -22,7 +22,7 @@ from pyspark.sql.types import StructType
 
 from sluice.changes import CHANGE, WEIGHT, Direction, agree_in, at_or_before
 from sluice.delta.log.files import table_size
-from sluice.delta.reading.local import hand_as_stored, read_feed, read_rows
+from sluice.delta.reading.local import hand_as_stored, read_feed, read_where
 from sluice.delta.reading.searching import SearchedVersion
 from sluice.delta.reading.wanted import WantedValues, are_among, is_exact
 from sluice.engine.batch import Batch
@@ -242,7 +242,7 @@ class Candidates:
         feed = read_feed(uri, after, upto)
         short = Shortlist.of(batch.operator.ranking, feed.schema)
         if short is None:
-            return cls(feed, read_rows(plan.uri, plan.before.version)) if is_small else None
+            return cls(feed, read_where(plan.uri, plan.before.version)) if is_small else None
         searched = SearchedVersion(plan.uri, plan.before.version, limits)
         state = searched.find_at_most([short.groups(feed)], limits.reread_rows)
         if state is None:

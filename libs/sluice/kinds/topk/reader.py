@@ -44,7 +44,7 @@ class Ranking:
     @property
     def partition_columns(self) -> tuple[str, ...]:
         """Columns that distinguish one ranking from another."""
-        return partition_columns(self.spec)
+        return self.spec.partition_columns
 
     def top(
         self, partition: Mapping[str, Any] | None = None
@@ -151,13 +151,7 @@ class Ranking:
 
 def shown_first(spec: TopK) -> tuple[str, ...]:
     """Return the columns that people see first: the rank, if the view has it, and the partition."""
-    return (*((spec.rank,) if spec.rank else ()), *partition_columns(spec))
-
-
-def partition_columns(spec: TopK) -> tuple[str, ...]:
-    """Return the columns that distinguish one ranking from another."""
-    window = ("window_start",) if spec.window else ()
-    return (*window, *(named.name for named in spec.partition_by))
+    return (*((spec.rank,) if spec.rank else ()), *spec.partition_columns)
 
 
 def _sort_rows(rows: list[Row], column: str, key: SortKey) -> list[Row]:
@@ -247,7 +241,7 @@ def find_ranges(table: KeyedTable, spec: TopK, given: Given) -> tuple[KeyRange, 
     """Return the range of that rank. Raises UsageError unless the whole partition is given."""
     if not spec.rank:
         raise UsageError(f"{table.name!r} has no rank column", hint="name the row by its key")
-    columns = partition_columns(spec)
+    columns = spec.partition_columns
     if given.has_key or {*given.others} != {*NAMING_OPTIONS} or {*given.partition} != {*columns}:
         parts = "".join(f" --partition {column}=VALUE" for column in columns)
         raise not_so(table, f"its key, or by{parts} --rank N")

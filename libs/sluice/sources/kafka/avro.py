@@ -51,7 +51,7 @@ from sluice.sources.kafka.records import (
     FormatReader,
     SparkTypes,
     Unusable,
-    plain,
+    make_row_reader,
     several,
 )
 from sluice.sources.kafka.schemas import parse_files
@@ -136,7 +136,7 @@ def avro_reader(value: ValueFormat, key: tuple[str, ...], table: str) -> FormatR
 
     if value.is_debezium:
         return debezium(partial(_envelope, schemas), read_key, key, by_columns(changes, key))
-    return plain(read, read, key, partial(_values, schemas), columns)
+    return make_row_reader(read, read, key, partial(_values, schemas), columns)
 
 
 def _values(schemas: Schemas, values: Sequence[bytes]) -> Sequence[Mapping[str, Any]] | None:
@@ -227,11 +227,11 @@ def avro_file_reader(value: ValueFormat, key: tuple[str, ...]) -> FormatReader:
         return several(_of_container, parse_text, key)
     schemas = parse_files(value)
     if value.encoding != "single-object":
-        return plain(partial(decode_value, 0, schemas[-1]), parse_text, key)
+        return make_row_reader(partial(decode_value, 0, schemas[-1]), parse_text, key)
     forms = [to_parsing_canonical_form(schema) for schema in schemas]
     prints = [bytes.fromhex(fingerprint(form, "CRC-64-AVRO")) for form in forms]
     known = dict(zip(prints, schemas, strict=True))
-    return plain(partial(_of_single_object, known), parse_text, key)
+    return make_row_reader(partial(_of_single_object, known), parse_text, key)
 
 
 def _of_single_object(known: Mapping[bytes, Any], data: bytes) -> Any:
@@ -333,8 +333,8 @@ def fits(record: Mapping[str, Any], types: SparkTypes) -> bool:
     return all(_fits(record[name], type_) for name, type_ in types.items() if name in record)
 
 
-def _fits(plain: Any, type_: Any) -> bool:
-    kinds = plain if isinstance(plain, list) else [plain]
+def _fits(schema: Any, type_: Any) -> bool:
+    kinds = schema if isinstance(schema, list) else [schema]
     shown = (*SHOWN, "null", *(("double",) if type_.typeName() == "double" else ()))
     return all(isinstance(kind, str) and kind in shown for kind in kinds)
 

@@ -17,11 +17,11 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import DataType, DateType, DecimalType, TimestampNTZType, TimestampType
 
+from sluice.delta.log.files import RowMask
 from sluice.interpreter.values import arrow_type
 from sluice.language.interval import EPOCH
 from sluice.sources.kafka.records import (
@@ -58,7 +58,6 @@ TICKS: Mapping[str, int] = {  # µs
     "org.apache.kafka.connect.data.Date": DAY,
     "org.apache.kafka.connect.data.Timestamp": 1000,
 }
-RowMask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

@@ -75,7 +75,7 @@ class OffsetRange:
         )
         return cls(plain["cluster"], plain["topic"], plain["id"], start, following, at, gaps)
 
-    def plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return the place for a commit."""
         return {
             "cluster": self.cluster,

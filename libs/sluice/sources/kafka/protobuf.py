@@ -24,7 +24,7 @@ from google.protobuf.message_factory import GetMessageClass
 from sluice.sources import ValueFormat
 from sluice.sources.kafka.connection import Registry
 from sluice.sources.kafka.json import parse_text
-from sluice.sources.kafka.records import FormatReader, Unusable, plain
+from sluice.sources.kafka.records import FormatReader, Unusable, make_row_reader
 from sluice.sources.kafka.schemas import declared_type, nth_type, pool_of
 
 SERIALIZED = "?format=serialized"
@@ -42,9 +42,11 @@ class Type(NamedTuple):
 def protobuf_reader(value: ValueFormat, key: tuple[str, ...], table: str) -> FormatReader:
     """Return the reader of messages whose types are in files, or in a registry."""
     if value.files:
-        return plain(partial(value_of, GetMessageClass(declared_type(value))), parse_text, key)
+        return make_row_reader(
+            partial(value_of, GetMessageClass(declared_type(value))), parse_text, key
+        )
     types = MessageTypes(Registry.of(value, table))
-    return plain(types.value, types.key, key)
+    return make_row_reader(types.value, types.key, key)
 
 
 class MessageTypes(dict[bytes, Type]):

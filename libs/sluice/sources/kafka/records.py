@@ -186,7 +186,7 @@ def as_mapping(value: Any, key: tuple[str, ...]) -> Fields:
     return {key[0]: value} if len(key) == 1 and value is not None else {}
 
 
-def plain(
+def make_row_reader(
     value: Callable[[bytes], Any],
     of_key: Callable[[bytes], Any],
     key: tuple[str, ...],

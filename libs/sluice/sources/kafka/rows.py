@@ -63,7 +63,7 @@ from sluice.sources.kafka.records import (
     Record,
     Unusable,
     each_message,
-    plain,
+    make_row_reader,
     read_message,
     to_json,
 )
@@ -207,7 +207,7 @@ def reader_of(value: ValueFormat, key: tuple[str, ...], table: str) -> FormatRea
 
     if value.is_debezium:
         return debezium(envelope, key_of_envelope, key, by_columns(changes_of_json, key))
-    return plain(read_bare, read_bare, key, rows_of_json, columns_of_json)
+    return make_row_reader(read_bare, read_bare, key, rows_of_json, columns_of_json)
 
 
 AT, KEY, VALUE, LEFT_OUT = "_sluice_at", "_sluice_key", "_sluice_value", "_sluice_left_out"
