@@ -28,7 +28,7 @@ from sluice.interpreter.values import (
     truncate,
 )
 from sluice.interpreter.values.column_batch import Kernel, Value, constant, each
-from sluice.interpreter.values.numbering import map_numbers, same_value
+from sluice.interpreter.values.numbering import map_numbers, same_value, whole_numbers
 from sluice.interpreter.values.texts import DAY
 
 Caster = Callable[[Any], Any]
@@ -37,6 +37,7 @@ FRACTIONS = (T.DoubleType, T.FloatType)
 MOST = 100_000  # characters or elements that one value is made of
 MOST_DIGITS = 38
 _MOST_MICROS = 2**63
+_MOST_EXACT, _MOST_POWER = 2**53, 10**22  # a number, a power of ten: DOUBLE has all up to it
 _DATE = "[1-9][0-9]{3}-[0-9]{2}-[0-9]{2}"
 _CLOCK = r"[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?"
 
@@ -60,9 +61,9 @@ def _kernel_of(a: T.DataType, b: T.DataType) -> Kernel | None:  # noqa: PLR0911 
             return lambda c: c.cast(arrow_type(b))
         case T.IntegralType() | T.BooleanType() | T.FloatType(), T.DoubleType():
             return lambda c: c.cast(pa.float64(), safe=False)
-        case T.IntegralType(), T.DecimalType():
-            return partial(_rescale, b)
-        case T.DecimalType(), T.DecimalType() if a.scale <= b.scale:
+        case T.DecimalType() | T.TimestampType(), T.DoubleType():
+            return partial(_divide_exact, 10 ** _scale(a))
+        case T.IntegralType() | T.DecimalType(), T.DecimalType() if _scale(a) <= b.scale:
             return partial(_rescale, b)
         case T.DateType(), T.TimestampType() | T.TimestampNTZType():
             return lambda c: pc.multiply_checked(c.view(pa.int32()).cast(pa.int64()), DAY).view(
@@ -77,6 +78,13 @@ def _kernel_of(a: T.DataType, b: T.DataType) -> Kernel | None:  # noqa: PLR0911 
         case T.StringType(), _ if spelling := _spelling(b):
             return partial(_read_texts, b, spelling)
     return None
+
+
+def _scale(type_: T.DataType) -> int:
+    """Return the decimal places of the whole numbers that values are."""
+    if isinstance(type_, T.TimestampType):
+        return 6
+    return type_.scale if isinstance(type_, T.DecimalType) else 0
 
 
 def _spelling(type_: T.DataType) -> str:  # noqa: PLR0911 - one per type
@@ -241,6 +249,16 @@ def _reading(read: Callable[[Any, int], int], b: T.DecimalType) -> Caster:
 
 def _divide(value: int, by: int) -> float:
     return value / by
+
+
+def _divide_exact(by: int, column: pa.Array) -> pa.Array | None:
+    """Return whole numbers divided, rounded once; None unless DOUBLE holds them all, and `by`."""
+    numbers = whole_numbers(column)
+    if numbers.dtype == object or by > _MOST_POWER:
+        return None
+    if ((numbers > _MOST_EXACT) | (numbers < -_MOST_EXACT)).any():
+        return None
+    return pa.array(numbers / float(by), mask=np.asarray(column.is_null()))
 
 
 def _single(value: float) -> float:

@@ -149,6 +149,7 @@ KeyOf = Callable[[T.DataType], Callable[[Any], Any] | None]  # of a type's value
 _WHOLE = (T.BooleanType, T.IntegralType, T.DateType, T.TimestampType, T.TimestampNTZType)
 FLAT = (*_WHOLE, T.FractionalType, T.StringType, T.BinaryType)
 MOST_NUMBERS = 2**63  # that fit into 64 bits, from 0 on
+DENSE = 4  # times more numbers than are there, at most, are looked up by place; others are hashed
 
 
 def is_of_flat(type_: T.DataType) -> bool:
@@ -164,6 +165,8 @@ def number_values(values: Values, type_: T.DataType, how: KeyOf = key_of) -> np.
         return np.zeros(len(values), np.int64)
     if isinstance(type_, FLAT):
         column = column_of(values, type_)
+        if isinstance(type_, _WHOLE) and len(column) and not column.null_count:
+            return _renumber(whole_numbers(column))
         return _encode(unify_floats(column) if is_fraction(type_) else column)
     if isinstance(type_, T.StructType) and how is key_of and is_of_flat(type_):
         column = column_of(values, type_)
@@ -185,10 +188,23 @@ def combine(numbers: Sequence[np.ndarray], count: int) -> np.ndarray:
     for more in others:
         many = int(more.max(initial=0)) + 1
         if size * many > MOST_NUMBERS:
-            whole = _encode(pa.array(whole))
+            whole = _renumber(whole)
             size = int(whole.max(initial=0)) + 1
         whole, size = whole * many + more, size * many
-    return _encode(pa.array(whole)) if others else whole
+    return _renumber(whole) if others and count else whole
+
+
+def _renumber(numbers: np.ndarray) -> np.ndarray:
+    """Return a number for each of some numbers, from 0 on in the order of the first."""
+    least, count = int(numbers.min()), len(numbers)
+    span = int(numbers.max()) - least + 1
+    if span > DENSE * count:
+        return _encode(pa.array(numbers))
+    places, first = numbers - least, np.empty(span, np.int64)
+    first[places[::-1]] = np.arange(count)[::-1]  # the last one assigned stays
+    firsts = first[places]
+    renumbered: np.ndarray = (np.cumsum(firsts == np.arange(count)) - 1)[firsts]
+    return renumbered
 
 
 def _encode(column: pa.Array) -> np.ndarray:
