@@ -47,7 +47,10 @@ class Limits:
     """Files of a table or a feed that this process reads for Spark; it scans larger ones itself."""
 
     handed_rows: int = 100_000
-    """Rows that this process finds in such a table and hands over; Spark scans for more."""
+    """Rows that this process finds in such a table and hands over; Spark scans for more.
+
+    A batch that this process computes finds ten times as many before it reads the whole table.
+    """
 
     searched_bytes: int = 8_000_000_000
     """Files of a table that it searches for them; Spark scans larger tables."""
@@ -95,6 +98,10 @@ class Limits:
         """Return the limits of a batch whose rows take so many times the memory of others."""
         here, held = self.computed_here_bytes // weight, self.held_bytes // weight
         return replace(self, computed_here_bytes=here, held_bytes=held)
+
+    def of_process(self) -> Self:
+        """Return the limits of a batch that this process computes: no row is handed over."""
+        return replace(self, handed_rows=10 * self.handed_rows)
 
     def of_slices(self) -> Self:
         """Return the limits of a slice's files, which may have more rows than a table's."""

@@ -38,7 +38,7 @@ from sluice.engine.retries import naming_data_faults
 from sluice.engine.upkeep import tidy
 from sluice.engine.windows import Horizon
 from sluice.errors import LostRace
-from sluice.interpreter import UnsupportedLocally
+from sluice.interpreter import UnsupportedLocally, is_here
 from sluice.meter import Clock
 from sluice.spark.session import Spark
 
@@ -142,6 +142,8 @@ class _Step:
         self, session: SparkSession, plan: BatchPlan, ready: Carried | None, clock: Clock
     ) -> StepResult:
         context = self.context
+        if is_here(session):
+            context = replace(context, limits=context.limits.of_process())
         with clock.phase("compute"):
             horizon = horizon_of(session, context, plan)
             position = next_position(plan, self.run, horizon)

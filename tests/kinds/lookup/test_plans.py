@@ -154,6 +154,26 @@ def test_few_facts_meet_only_the_rows_that_they_match(
 
 
 @pytest.mark.usefixtures("many")
+@pytest.mark.parametrize(("most", "is_found"), [(1, True), (0, False)])
+def test_this_process_finds_ten_times_as_many_rows_as_it_would_hand_to_spark(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, most: int, is_found: bool
+) -> None:
+    found = []
+
+    def noting(session: Any, uri: str, version: int, rows: Any) -> Any:
+        found.append(uri.rpartition("/")[2])
+        return hand_as_stored(session, uri, version, rows)
+
+    lake.advance()
+    lake.limit(handed_rows=most)
+    monkeypatch.setattr(lookup_batch, "hand_as_stored", noting)
+    lake.put("products", {"product": 7, "price": Decimal(1)})
+    assert lake.advance()[0].updated == 10
+    assert ("invoices" in found) is is_found
+    assert wrong(lake) == {}
+
+
+@pytest.mark.usefixtures("many")
 def test_the_facts_concerned_may_lie_in_files_far_apart(lake: Lake) -> None:
     for nth in range(1000, 7000, 1000):
         near = [{"id": nth, "product": 1}, {"id": nth + 1, "product": 38}]

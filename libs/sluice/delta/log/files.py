@@ -9,7 +9,7 @@ statistics has no bounds.
 """
 
 import uuid
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -380,7 +380,7 @@ class File:
         """The number of rows that it no longer has."""
         return 0 if self.kept is None else self.kept.false_count
 
-    def may_have(self, values: Mapping[str, pa.ChunkedArray]) -> bool:
-        """True unless a constant is not among the wanted values."""
+    def may_have(self, values: Mapping[str, Collection[Any]]) -> bool:
+        """True unless a constant is not among the wanted values of its column."""
         known = self.constants.items()
-        return all(value in values[n].to_pylist() for n, value in known if n in values)
+        return all(value in values[n] for n, value in known if n in values)

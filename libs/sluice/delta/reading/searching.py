@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -216,7 +217,7 @@ class FileSearch:
 
         Raises TypeMismatch for a file with columns of other types.
         """
-        near = [f for f in files if not f.is_far and any(map(f.may_have, self.wanted))]
+        near = [f for f in files if not f.is_far and any(map(f.may_have, self.of_parts))]
         left = yield from self._look_up(near, columns)
         if sum(file.bytes for file in left) > WORTH_BYTES and self._index(left, files, columns):
             left = yield from self._look_up(left, columns)
@@ -271,7 +272,7 @@ class FileSearch:
         self, found: Sequence[tuple[File, pa.Table]], columns: Sequence[str]
     ) -> Iterator[tuple[str, pa.Table]]:
         """Yield those rows of each file whose values are wanted; all are compared at once."""
-        is_wanted = are_among(pa.concat_tables(page for _, page in found), self._distinct)
+        is_wanted = are_among(pa.concat_tables(page for _, page in found), self.distinct)
         at = 0
         for file, page in found:
             wanted = page.select([*columns, ROW])
@@ -297,19 +298,32 @@ class FileSearch:
 
     def _read_columns(self, columns: Sequence[str]) -> set[str]:
         """Return these columns and those that are compared."""
-        return {*columns, *(name for one in self._distinct for name in one)}
+        return {*columns, *(name for one in self.distinct for name in one)}
 
     @cached_property
     def _table_index(self) -> TableIndex:
         return TableIndex(self.uri)
 
     @cached_property
-    def _distinct(self) -> Sequence[Mapping[str, pa.Array]]:
+    def distinct(self) -> Sequence[Mapping[str, pa.Array]]:
         """The wanted values in the table's types."""
         return [
             {n: pc.unique(some).cast(self.stored.field(n).type) for n, some in one.items()}
             for one in self.wanted
         ]
+
+    @cached_property
+    def of_parts(self) -> Sequence[Mapping[str, set[Any]]]:
+        """The wanted values of columns that the files' partitions hold."""
+        return [
+            {n: {*some.to_pylist()} for n, some in one.items() if n in self.parts}
+            for one in self.distinct
+        ]
+
+    @cached_property
+    def spans(self) -> Sequence[KeySpans]:
+        """The clusters of the wanted whole numbers."""
+        return spans_of(self.distinct)
 
     @cached_property
     def _codes(self) -> Sequence[tuple[str, Codes]]:
@@ -318,9 +332,7 @@ class FileSearch:
         Empty if one has no column in the files, or values of other types.
         """
         try:
-            known = [
-                {n: v for n, v in one.items() if n not in self.parts} for one in self._distinct
-            ]
+            known = [{n: v for n, v in one.items() if n not in self.parts} for one in self.distinct]
             chosen = [max(one, key=lambda name: len(one[name])) for one in known]
             return [(n, np.unique(codes_of(one[n]))) for n, one in zip(chosen, known, strict=True)]
         except (pa.ArrowInvalid, ValueError):
@@ -357,11 +369,9 @@ class ArrowSearch:
                 yield from zip(some, pool.map(self._search, some), strict=True)
 
     def _search(self, file: File) -> pa.Table:
-        near = [one for one in self.search.wanted if file.may_have(one)]
-        distinct = [
-            {n: pc.unique(some).cast(self.search.stored.field(n).type) for n, some in one.items()}
-            for one in near
-        ]
+        near = [at for at, parts in enumerate(self.search.of_parts) if file.may_have(parts)]
+        distinct = [self.search.distinct[at] for at in near]
+        spans = [self.search.spans[at] for at in near]
         span, most = self.search.span, self.search.most
         left = None if most is None else most + file.lost
         compared = {n for one in distinct for n in one} | ({span.column} if span else set())
@@ -369,7 +379,7 @@ class ArrowSearch:
         found = [schema.empty_table()]
         try:
             with self.place.open(file.path) as opened:
-                for groups in _near_groups(opened, spans_of(near)):
+                for groups in _near_groups(opened, spans):
                     rows = self._read(opened, file, groups, compared)
                     rows = rows.filter(are_among(rows, distinct))
                     rows = rows.filter(span.condition) if span else rows
