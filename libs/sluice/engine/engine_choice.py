@@ -153,7 +153,8 @@ def touched_groups(
 ) -> TouchedGroups | None:
     """Return what a batch reads again for its touched groups; None if it reads only its feeds.
 
-    `is_estimated`: rows are not counted if the files that may hold them have few.
+    `is_estimated`: rows are not counted if the files that may hold them, or their indexes, show
+    that they are few.
     """
     rereads = _rereads(context, node, plan)
     if not rereads:
@@ -222,6 +223,8 @@ def _rows_to_read(
     is_enough = not reread.is_sure or (is_estimated and near and _is_few(near.rows, limits))
     if near is None or near.bytes > limits.computed_here_bytes or is_enough:
         return RowsRead.of(near or whole, most)
+    if is_estimated and _is_few(rows := table.most_rows(wanted), limits):
+        return replace(RowsRead.of(near, most), rows=rows)
     return _count(table, wanted, near)
 
 

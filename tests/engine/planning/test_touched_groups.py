@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.support.indexing import index_all
 from tests.support.lake import Lake, Row
 
+from sluice.engine import engine_choice
 from sluice.engine.engine_choice import RowsRead
 from sluice.engine.next_batch import NextBatch
 from sluice.engine.plan import nodes_of
@@ -134,6 +136,35 @@ def test_few_rows_stay_here_only_if_this_process_computes_at_all(
     lake = lake_of(tmp_path, spark)
     lake.put("sales", sale(200, "b", 5))
     assert planned(lake.limit(computed_here_bytes=-1)).engine == "spark: 0.0 MB are read at once"
+
+
+@pytest.mark.parametrize(("group", "engine"), [("b", "process"), ("a", "spark")])
+def test_rows_of_indexed_files_are_counted_by_their_indexes(
+    tmp_path: Path,
+    spark: "SparkSession",
+    monkeypatch: pytest.MonkeyPatch,
+    group: str,
+    engine: str,
+) -> None:
+    """A search would read them; only if they may be too many are they counted one by one."""
+    index_all(monkeypatch, tmp_path / "cache")
+    lake, counted = lake_of(tmp_path, spark), list[str]()
+    lake.limit(merged_bytes=0, marked_share=1.0)
+    for nth in range(4):
+        lake.put("sales", sale(200 + nth, "ab"[nth % 2], 5))
+        lake.advance("seen")
+    lake.limit(reread_rows=2 * OTHERS)
+    count = engine_choice._count
+    monkeypatch.setattr(
+        engine_choice,
+        "_count",
+        lambda table, *given: counted.append(table.uri) or count(table, *given),
+    )
+    lake.put("sales", sale(300, group, 5))
+    counted.clear()
+    (report,) = lake.advance("seen")
+    assert (report.engine.partition(":")[0], bool(counted)) == (engine, engine == "spark")
+    assert len(lake.rows("seen")) == MANY + OTHERS + 5
 
 
 def test_a_view_of_distinct_rows_counts_its_groups_too(

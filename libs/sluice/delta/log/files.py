@@ -365,7 +365,7 @@ class File:
     """A data file, by its path, bytes and time in the log.
 
     `kept` masks its remaining rows; `constants` are columns stored outside it. One that is far has
-    no wanted row.
+    no wanted row. `rows`: with those that it has lost, if the log says how many.
     """
 
     path: str
@@ -374,6 +374,7 @@ class File:
     is_far: bool = False
     kept: pa.BooleanArray | None = None
     constants: Mapping[str, Any] = field(default_factory=dict)
+    rows: int | None = None
 
     @property
     def lost(self) -> int:

@@ -109,6 +109,15 @@ class SearchedVersion:
         known = _all_exact(self._schema, wanted)
         return None if known is None else size_of(self._table, files_far(self._table, known))
 
+    def most_rows(self, wanted: Iterable[WantedValues]) -> int | None:
+        """Return the most rows that may be found, by indexes and the log; None if unknown."""
+        known = _all_exact(self._schema, wanted) if self.may_search else None
+        if known is None:
+            return None
+        parts = self._table.metadata().partition_columns
+        files = files_of(self._table, files_far(self._table, known))
+        return FileSearch(self.uri, self._schema, known, parts).most_rows(files)
+
     def find_at_most(
         self, wanted: Iterable[WantedValues], most: int, span: Span | None = None
     ) -> pa.Table | None:
@@ -164,6 +173,7 @@ def files_of(table: DeltaTable, far: Collection[str] = ()) -> list[File]:
             file["path"] in far,
             kept.get(file_name(file["path"])),
             {name: file[f"partition.{name}"] for name in parts},
+            file["num_records"],
         )
         for file in active_files(table).to_pylist()
     ]
@@ -217,13 +227,34 @@ class FileSearch:
 
         Raises TypeMismatch for a file with columns of other types.
         """
-        near = [f for f in files if not f.is_far and any(map(f.may_have, self.of_parts))]
-        left = yield from self._look_up(near, columns)
+        left = yield from self._look_up([*filter(self._is_near, files)], columns)
         if sum(file.bytes for file in left) > WORTH_BYTES and self._index(left, files, columns):
             left = yield from self._look_up(left, columns)
         if left:
             for file, rows in ArrowSearch(table_files(self.uri), self, columns).scan(left):
                 yield file.path, drop_lost(rows, file.kept)
+
+    def most_rows(self, files: Iterable[File]) -> int | None:
+        """Return the most rows that may be wanted of files, by their indexes or counts; or None."""
+        if not self._codes:
+            return None
+        count = 0
+        for file in filter(self._is_near, files):
+            known = [
+                (self._table_index.of(file, column), column, some) for column, some in self._codes
+            ]
+            if all(index for index, _, _ in known):
+                count += sum(
+                    len(index.find(column, some)) for index, column, some in known if index
+                )
+            elif file.rows is None:
+                return None
+            else:
+                count += file.rows
+        return count
+
+    def _is_near(self, file: File) -> bool:
+        return not file.is_far and any(map(file.may_have, self.of_parts))
 
     def _look_up(
         self, near: Sequence[File], columns: Sequence[str]
