@@ -1,8 +1,11 @@
 """The contract of views holds while rows are looked up in indexes of large tables."""
 
+import random
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.kinds.cogroup.cases import CASES as COGROUPS
@@ -14,6 +17,11 @@ from tests.kinds.ways import MARKED, NARROWED
 from tests.sources.cases import CASES as SOURCES
 from tests.support.contract import Case, hold
 from tests.support.indexing import index_all
+from tests.support.lake import Lake
+
+from sluice.delta.reading.live import LiveRows
+from sluice.files.reading import OP, POSITION
+from sluice.language.names import ID, INTERVAL
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,3 +37,59 @@ def test_rows_that_are_looked_up_give_the_same_views(
     looked_up = index_all(monkeypatch, tmp_path / "cache")
     hold(replace(case, ways=({**MARKED, **NARROWED},)), spark, steps=4)
     assert looked_up()
+
+
+KEYED = 'key: [id], schema: "id BIGINT, k BIGINT, v BIGINT"}'
+DECLARED = f"""
+sources:
+  a: {{path: "a/{{interval_start:%Y}}/", {KEYED}
+  b: {{path: "b/{{interval_start:%Y}}/", {KEYED}
+"""
+ROWS, CHANGED = 3_000, 10
+FOLLOWING = {
+    "a source with a key": "",
+    "cogroup": "{kind: cogroup, key: [k], streams: {s: {from: a, aggregates: {most: max(v)}}}}",
+    "join": "{kind: join, left: a, right: b, on: a.k = b.k, select: {id: a.id, other: b.id}}",
+    "over": "{kind: over, from: a, partition_by: [k], order_by: [v], select: {s: sum(v) OVER p}}",
+    "topk": "{kind: topk, from: a, partition_by: [k], order_by: [v desc], limit: 1}",
+}
+
+
+@pytest.mark.parametrize("of", FOLLOWING)
+def test_a_batch_of_scattered_changes_scans_no_large_table(
+    of: str, new_lake: Callable[..., Lake], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once files have an index, only the changes are read, and no table from end to end."""
+    index_all(monkeypatch, tmp_path / "cache")
+    monkeypatch.setattr("sluice.kinds.over.operator.LEAST_ROWS", 0)
+    monkeypatch.setattr("sluice.delta.reading.local.KEPT_BYTES", -1)
+    view = FOLLOWING[of]
+    lake = new_lake(DECLARED + (f"views:\n  out: {view}\n" if view else ""))
+    lake.limit(read_here_bytes=-1, **MARKED)
+    source, scanned, draw = "a" if view else "a__deliveries", set[str](), random.Random(7)
+
+    def put(ids: Iterable[int], nth: int) -> None:
+        rows = [{"id": i, "k": i % (ROWS // 3), "v": draw.randrange(10**6)} for i in ids]
+        if not view:
+            rows = [{**row, **delivered(nth, row["id"])} for row in rows]
+        lake.put(source, *rows)
+
+    def noting(self: LiveRows, *given: Any, **named: Any) -> Iterator[Any]:
+        scanned.update(self.dataset.files)
+        return batches(self, *given, **named)
+
+    put(range(ROWS), 0)
+    lake.put("b", *({"id": i, "k": i % 500, "v": 1} for i in range(ROWS)))
+    batches = LiveRows.to_batches
+    for nth in range(1, 6):
+        put(draw.sample(range(ROWS), CHANGED), nth)
+        if nth == 5:
+            monkeypatch.setattr(LiveRows, "to_batches", noting)
+        lake.advance()
+    assert scanned == set()
+
+
+def delivered(nth: int, id_: int) -> dict[str, Any]:
+    """What a row has besides, among the deliveries of a source."""
+    at = datetime(2024, 1, 1 + nth, tzinfo=UTC)
+    return {INTERVAL: at, ID: f"{nth}-{id_}", POSITION: id_, OP: "insert"}

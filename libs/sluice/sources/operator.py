@@ -6,6 +6,8 @@ never overwrites a newer row, and a row removed from an interval's files brings 
 Change rows without a key are a multiset: a delete removes one equal row, whichever arrived first.
 """
 
+from collections.abc import Mapping, Sequence
+
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
@@ -35,6 +37,9 @@ class LatestOfKey(Operator):
     def columns(self, name: str) -> tuple[str, ...]:
         return (*self.table.columns, INTERVAL, POSITION, ID, OP)
 
+    def map_to_group(self, name: str) -> Sequence[Mapping[str, str]]:
+        return [{column: column for column in self.group}]
+
     def combine(self, prepared: InputRows, references: InputRows) -> DataFrame:
         return self.latest(prepared[self.inputs[0]]).select(*names(tuple(self.table.columns)))
 
@@ -57,6 +62,9 @@ class Multiset(Operator):
 
     def columns(self, name: str) -> tuple[str, ...]:
         return (*self.group, INTERVAL, ID, OP)
+
+    def map_to_group(self, name: str) -> Sequence[Mapping[str, str]]:
+        return [{column: column for column in self.group}]
 
     def combine(self, prepared: InputRows, references: InputRows) -> DataFrame:
         sign = F.when(F.col(OP) == "delete", -1).otherwise(1)

@@ -96,7 +96,7 @@ class TopKBatch(Batch[TopKState]):
         found = self._candidates
         local = LocalReads.of(self, found) if found else None
         came = self._prepare(local.feed if local else self._feed())
-        changes = self._changes(came)
+        changes = self._changes(came, local.state if local else None)
         if not local:
             changes = self.hold(changes)
         rows = local.state if local else self.current_of(self._groups(changes))
@@ -149,11 +149,17 @@ class TopKBatch(Batch[TopKState]):
             [sum_weights(came.where(~self.alive), self.operator.ranking.prepared)]
         )
 
-    def _changes(self, came: DataFrame) -> DataFrame:
-        """Return the prepared net change, with WEIGHT, of rows that can matter."""
+    def _changes(self, came: DataFrame, found: DataFrame | None) -> DataFrame:
+        """Return the prepared net change, with WEIGHT, of rows that can matter.
+
+        `found`: the kept rows of their groups, if this process has found them.
+        """
         changes = self.keep_living(came)
         if self.plan.size.bytes > self.context.limits.read_here_bytes:
-            changes = rank_candidates(self.operator, changes, self._last_rows())
+            last = (
+                self._last_rows() if found is None else F.broadcast(self.operator.last_rows(found))
+            )
+            changes = rank_candidates(self.operator, changes, last)
         if self.plan.strategy == TopKStrategy.APPEND:
             return best_per_group(self.operator, changes)
         return sum_weights(changes, self.operator.ranking.prepared)
