@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
@@ -250,6 +251,68 @@ def test_the_least_used_tables_make_room(
     monkeypatch.setenv(row_index.VARIABLE, "2 GB")
     with pytest.raises(UsageError, match="SLUICE_CACHE_BYTES is '2 GB', not a number of bytes"):
         searched(indexed, WANTED)
+
+
+def test_a_table_that_is_looked_up_is_used(
+    indexed: str, tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Although the other one was indexed later."""
+    size = sum(path.stat().st_size for path in files_in(cache))
+    others = [written(tmp_path / name, random.Random(6), ()) for name in ("other", "third")]
+    for _ in range(2):
+        searched(others[0], WANTED)
+    monkeypatch.setenv(row_index.VARIABLE, str(size * 5 // 2))
+    (first,) = (one for one in cache.iterdir() if (one / "table").read_text() == indexed)
+    os.utime(first, (0, 0))
+    searched(indexed, WANTED)
+    for _ in range(2):
+        searched(others[1], WANTED)
+    assert {(one / "table").read_text() for one in cache.iterdir()} == {indexed, others[1]}
+
+
+def test_a_table_too_large_for_the_cache_keeps_what_fits(
+    indexed: str, cache: Path, monkeypatch: pytest.MonkeyPatch, opened: Callable[[], int]
+) -> None:
+    right = shown(searched(indexed, WANTED).to_pylist())
+    size = sum(path.stat().st_size for path in files_in(cache))
+    shutil.rmtree(cache)
+    monkeypatch.setattr(row_index, "_open", {})
+    monkeypatch.setenv(row_index.VARIABLE, str(size - 1))
+    for _ in range(3):
+        before = opened()
+        assert shown(searched(indexed, WANTED).to_pylist()) == right
+        monkeypatch.setattr(row_index, "_open", {})
+    assert opened() > before, "a file of the table is looked up"
+    assert 0 < sum(path.stat().st_size for path in files_in(cache)) < size
+
+
+def test_without_a_cache_nothing_that_is_kept_is_used(
+    indexed: str, monkeypatch: pytest.MonkeyPatch, opened: Callable[[], int]
+) -> None:
+    right, before = shown(searched(indexed, WANTED).to_pylist()), opened()
+    monkeypatch.setenv(row_index.VARIABLE, "0")
+    assert shown(searched(indexed, WANTED).to_pylist()) == right
+    assert opened() == before
+
+
+def test_the_doctor_finds_an_index_of_other_codes(
+    indexed: str, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.rmtree(cache)
+    monkeypatch.setattr(row_index, "_open", {})
+    right = row_index.codes_of
+    monkeypatch.setattr(row_index, "codes_of", lambda values: right(values) + np.uint64(1))
+    for _ in range(2):
+        searched(indexed, WANTED)
+    monkeypatch.setattr(row_index, "codes_of", right)
+    ((name, *_),) = erasure.index_faults(indexed)
+    assert name == "wrong-index"
+
+
+def test_the_doctor_passes_by_what_is_kept_of_columns_that_are_gone(indexed: str) -> None:
+    rows = DeltaTable(indexed).to_pyarrow_table().select(["small"]).rename_columns(["other"])
+    write_deltalake(indexed, rows, mode="overwrite", schema_mode="overwrite")
+    assert list(erasure.index_faults(indexed)) == []
 
 
 def test_the_doctor_finds_an_index_of_other_rows(

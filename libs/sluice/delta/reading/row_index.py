@@ -11,6 +11,7 @@ and each block that is touched has a checksum. What is missing, foreign, cut or 
 instead.
 """
 
+import glob
 import json
 import os
 import random
@@ -68,6 +69,7 @@ class TableIndex:
         self._uri, self._most = uri, _most_bytes()
         self._here = None if here is None else Path(os.path.realpath(here))
         self._folder, self._parents = rows_folder(here or uri), dict[Path, Path]()
+        self._is_noted = False
 
     @property
     def is_begun(self) -> bool:
@@ -76,6 +78,8 @@ class TableIndex:
 
     def of(self, data: File, column: str) -> "FileIndex | None":
         """Return what is kept of a data file and of this column's values; None if nothing is."""
+        if not self._most:
+            return None
         with suppress(Unusable):
             place, identity = self._place(data.path), self._identity(data)
             with _lock:
@@ -85,8 +89,16 @@ class TableIndex:
             found.find(column, _NO_CODES)
             with _lock:
                 _open[place] = found
+            self._note_use()
             return found
         return None
+
+    def _note_use(self) -> None:
+        """Note that the table is used; the least used go first."""
+        if not self._is_noted:
+            with suppress(OSError):
+                os.utime(self._folder)
+            self._is_noted = True
 
     def is_due(self, column: str) -> bool:
         """True if the table was searched by this column before; the first search is noted."""
@@ -110,16 +122,23 @@ class TableIndex:
     ) -> None:
         """Keep rows and values of data files; where that is impossible, they are searched again.
 
-        `read`: the columns that are kept, beside those that are. `schema`: the table's types.
-        `every`: the files of a version that is read now.
+        So are files that would not fit, if the cache held nothing else. `read`: the columns that
+        are kept, beside those that are. `schema`: the table's types. `every`: the files of a
+        version that is read now.
         """
         with suppress(OSError, Unusable, pa.ArrowException, OverflowError):
-            os.utime(self._folder)
+            self._note_use()
             self._prune(every)
+            held = _size(self._folder)
             for data in files:
                 kept = self.of(data, column)
                 if not (kept and kept.has(read)):
+                    before = self._size_of(data)
                     self._keep(data, column, read, schema)
+                    held += self._size_of(data) - before
+                if held > self._most:
+                    self._drop(data)
+                    break
             self._make_room()
 
     def differing(self, schema: pa.Schema, files: int = 3, rows: int = 100) -> list[str]:
@@ -133,15 +152,23 @@ class TableIndex:
                 data = File(quote(name), size, modified)
                 index = FileIndex(place, self._identity(data))
                 held = pa.schema([f for f in schema if f.name in index.columns])
-                read = self._read(data.path, held.names[0], held)
-                if read is None or read.num_rows != index.count:
-                    found.append(name)
-                    continue
-                drawn = np.sort(np.random.default_rng().integers(0, index.count, rows))
-                known = index.take(drawn, read.schema).to_pylist()
-                if repr(known) != repr(read.take(pa.array(drawn)).to_pylist()):
+                read = self._read(data.path, held.names[0], held) if held.names else None
+                if held.names and not (read and _is_of(index, read, self._coded(place), rows)):
                     found.append(name)
         return found
+
+    def _coded(self, place: Path) -> list[str]:
+        """Return the columns of a data file whose values are looked up."""
+        return [MappedFile(path, {}).about["column"] for path in _files_of(place, CODES)]
+
+    def _size_of(self, data: File) -> int:
+        """Return the bytes of what is kept of a data file."""
+        return sum(path.stat().st_size for path in _files_of(self._place(data.path), ""))
+
+    def _drop(self, data: File) -> None:
+        """Remove what is kept of a data file."""
+        for path in _files_of(self._place(data.path), ""):
+            path.unlink(missing_ok=True)
 
     def _place(self, path: str) -> Path:
         """Return where what is kept of a file begins; raises Unusable for one beside the table."""
@@ -235,15 +262,40 @@ class TableIndex:
         for folder in self._folder.parent.iterdir():
             table = (folder / TABLE).read_text("utf-8") if (folder / TABLE).is_file() else ""
             if "://" in table or (table and Path(table).is_dir()):
-                files = (path.stat() for path in folder.rglob("*"))
-                sizes[folder] = sum(found.st_size for found in files)
+                sizes[folder] = _size(folder)
             else:
                 shutil.rmtree(folder, ignore_errors=True)
         for folder in sorted(sizes, key=lambda one: one.stat().st_mtime):
             if sum(sizes.values()) <= self._most:
                 return
-            shutil.rmtree(folder, ignore_errors=True)
-            sizes.pop(folder)
+            if folder != self._folder:
+                shutil.rmtree(folder, ignore_errors=True)
+                sizes.pop(folder)
+
+
+def _size(folder: Path) -> int:
+    """Return the bytes of all files of a folder."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def _files_of(place: Path, suffix: str) -> list[Path]:
+    """Return the files of what is kept of a data file."""
+    return [*place.parent.glob(f"{glob.escape(place.name)}.*{suffix}")]
+
+
+def _is_of(index: "FileIndex", read: pa.RecordBatch, coded: Sequence[str], rows: int) -> bool:
+    """True if an index has the rows of a data file, and finds them; some are drawn."""
+    if read.num_rows != index.count:
+        return False
+    drawn = np.unique(np.random.default_rng().integers(0, index.count, rows))
+    some = read.take(pa.array(drawn))
+    looked_up = (
+        index.find(name, np.unique(codes_of(some[name])))
+        for name in coded
+        if name in read.schema.names
+    )
+    is_found = all(np.isin(drawn, numbers).all() for numbers in looked_up)
+    return is_found and repr(index.take(drawn, read.schema).to_pylist()) == repr(some.to_pylist())
 
 
 def _most_bytes() -> int:
