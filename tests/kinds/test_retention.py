@@ -10,6 +10,8 @@ from tests.support.lake import NewLake, Row, State
 from tests.support.oracle import column, grouped, in_sessions, present, top, windowed, windows_of
 from tests.support.rows import NOON, groups, ids, maybe, numbers, row
 
+from sluice.limits import Limits
+
 DECLARED = """
 sources:
   sales:
@@ -172,6 +174,22 @@ def test_rows_that_come_too_late_are_counted(
     state, view = lake.advance()
     assert (state.expired, state.outcome, view.outcome) == (1, "position", "unchanged")
     assert [row["n"] for row in lake.rows("found")] == left
+
+
+@pytest.mark.parametrize("largest", [Limits().read_here_bytes, -1], ids=["small", "large"])
+def test_windows_of_keys_without_a_change_expire(new_lake: NewLake, largest: int) -> None:
+    """A large state is looked up by the changed keys, and searched for what expires."""
+    lake = new_lake(DECLARED + cogroup("type: tumbling, size: 2 hours", "count(*)"))
+    lake.limit(read_here_bytes=largest)
+    lake.put("clicks")
+    lake.put("sales", *({"id": i, "g": g, "at": NOON} for i, g in enumerate("pqr")))
+    lake.advance()
+    lake.put("sales", {"id": 3, "g": "q", "at": NOON + 2 * HOUR})
+    lake.advance()
+    lake.put("sales", {"id": 4, "g": "q", "at": NOON + 6 * HOUR})
+    state, view = lake.advance()
+    assert (state.inserted, state.deleted, view.inserted, view.deleted) == (1, 3, 1, 3)
+    assert sorted((row["g"], row["n"]) for row in lake.rows("found")) == [("q", 1), ("q", 1)]
 
 
 def test_a_ranking_counts_them_once_for_every_window(new_lake: NewLake) -> None:
