@@ -356,14 +356,32 @@ def _rows(
     if searched.bytes > searched.limits.searched_bytes:
         return None
     where, bounds = _among(wanted)
-    if horizon and now is not None:
-        keep = horizon.retention.keep
-        slack = MONTHS_DIFFER if keep.months else timedelta(0)
-        type_ = arrow_schema(searched.uri, searched.version).field(END).type
-        last = pa.scalar(keep.before(now) + slack, type_)
-        expired = pc.field(END) <= last
-        where, bounds = where | expired, None if bounds is None else bounds | expired
-    return read_if_few(searched.uri, searched.version, most, where=where, bounds=bounds)
+    if horizon is None or now is None:
+        return read_if_few(searched.uri, searched.version, most, where=where, bounds=bounds)
+    keep = horizon.retention.keep
+    slack = MONTHS_DIFFER if keep.months else timedelta(0)
+    type_ = arrow_schema(searched.uri, searched.version).field(END).type
+    expired = pc.field(END) <= pa.scalar(keep.before(now) + slack, type_)
+    if searched.is_large:
+        return _found_and_expired(searched, most, wanted, where, expired)
+    bounds = None if bounds is None else bounds | expired
+    return read_if_few(searched.uri, searched.version, most, where=where | expired, bounds=bounds)
+
+
+def _found_and_expired(
+    searched: SearchedVersion,
+    most: int,
+    wanted: WantedValues,
+    where: pc.Expression,
+    expired: pc.Expression,
+) -> pa.Table | None:
+    """Return the wanted rows and those that expire, of which one column is read first."""
+    at, found = (searched.uri, searched.version), searched.find_at_most([wanted], most)
+    ends = None if found is None else read_if_few(*at, most, [END], bounds=expired)
+    if found is None or ends is None or not ends.num_rows:
+        return None if ends is None else found
+    others = read_if_few(*at, most, where=expired & ~where, bounds=expired)
+    return None if others is None else pa.concat_tables([found, others.cast(found.schema)])
 
 
 def _made_of(
