@@ -143,6 +143,15 @@ CASES = [
         cogroup("type: tumbling, size: 2 hours", "count(*)"),
         *BOTH,
     ),
+    replace(
+        case(
+            "windows whose rows are found in a large state",
+            tumbling,
+            cogroup("type: tumbling, size: 2 hours", "count(*)"),
+            *BOTH,
+        ),
+        ways=({"read_here_bytes": -1}, {"read_here_bytes": -1, **MARKED}),
+    ),
     case("sessions", sessions, cogroup("type: session, gap: 1 hour", "count(*)"), *BOTH),
     case("a ranking per hopping window", best, TOP, "sales"),
     case("a store of all rows", all_recent, store(", duplicates: true"), "sales"),

@@ -1,4 +1,8 @@
-"""Java for tests: what runs for minutes, and always something else, is not worth optimising."""
+"""Java for tests: what runs for minutes, and always something else, is not worth optimising.
 
-BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+Nor are classes of Spark worth checking at each start, which is a fifth of what its workers compute.
+"""
+
+UNCHECKED = "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+BRIEF = f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC {UNCHECKED}"
 LEAN = {"JDK_JAVA_OPTIONS": BRIEF}
