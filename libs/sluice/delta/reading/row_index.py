@@ -152,8 +152,10 @@ class TableIndex:
                 data = File(quote(name), size, modified)
                 index = FileIndex(place, self._identity(data))
                 held = pa.schema([f for f in schema if f.name in index.columns])
-                read = self._read(data.path, held.names[0], held) if held.names else None
-                if held.names and not (read and _is_of(index, read, self._coded(place), rows)):
+                if not held.names:
+                    continue
+                read = self._read(data.path, held.names[0], held)
+                if read is None or not _is_of(index, read, self._coded(place), rows):
                     found.append(name)
         return found
 

@@ -236,21 +236,17 @@ class FileSearch:
 
     def most_rows(self, files: Iterable[File]) -> int | None:
         """Return the most rows that may be wanted of files, by their indexes or counts; or None."""
-        if not self._codes:
-            return None
+        counts = [self._most_of(file) for file in files if self._is_near(file)]
+        known = [count for count in counts if count is not None]
+        return sum(known) if self._codes and len(known) == len(counts) else None
+
+    def _most_of(self, file: File) -> int | None:
         count = 0
-        for file in filter(self._is_near, files):
-            known = [
-                (self._table_index.of(file, column), column, some) for column, some in self._codes
-            ]
-            if all(index for index, _, _ in known):
-                count += sum(
-                    len(index.find(column, some)) for index, column, some in known if index
-                )
-            elif file.rows is None:
-                return None
-            else:
-                count += file.rows
+        for column, codes in self._codes:
+            index = self._table_index.of(file, column)
+            if index is None:
+                return file.rows
+            count += len(index.find(column, codes))
         return count
 
     def _is_near(self, file: File) -> bool:
