@@ -14,6 +14,7 @@ from typing import ClassVar
 import pytest
 from tests.crash.shop import CORRECTED, FIRST, PIPELINE, POSITIONED, Shop, day
 from tests.support.forked import forked
+from tests.support.indexing import index_small_tables
 
 from sluice.declare.project import Project
 from sluice.delta.log.files import has_vectors
@@ -46,7 +47,15 @@ MORE = """
 NEW = ("beside", "flows", "shops", "steps")
 STEPS = ("creating", "created", "pinned", "committing", "committed")
 PLACES = ("committing:beside", "committed:flows", "pinned:shops", "committed:steps")
-MARKING = ("marked:totals__state", "committed:totals__state", "marked:totals", "committed:totals")
+MARKING = (
+    "sealing:index",
+    "indexing:totals__state",
+    "sealing:index#4",
+    "marked:totals__state",
+    "committed:totals__state",
+    "marked:totals",
+    "committed:totals",
+)
 IN_DEPTH = os.environ.get("SLUICE_KILLS", "1") != "1"
 
 
@@ -58,11 +67,12 @@ class Mall(Shop):
 
 
 class MarkedMall(Mall):
-    """The same, whose tables all count as large: rows that go are marked."""
+    """The same, whose tables all count as large: they are indexed, and rows that go are marked."""
 
     @property
     def project(self) -> Project:
-        limits = Limits(merged_bytes=-1, marked_share=1_000)
+        index_small_tables()
+        limits = Limits(merged_bytes=-1, marked_share=1_000, read_here_bytes=-1)
         return super().project.model_copy(update={"limits": limits})
 
 
@@ -107,7 +117,7 @@ def test_kills_anywhere_are_mended(before: Mall, tmp_path: Path, *, is_new: bool
         assert mall.state() == undisturbed, place
 
 
-def test_kills_while_rows_are_marked_are_mended(before: Mall, tmp_path: Path) -> None:
+def test_kills_while_rows_are_indexed_and_marked_are_mended(before: Mall, tmp_path: Path) -> None:
     rewritten = before.copy(tmp_path / "rewritten")
     assert ran(rewritten) == 0
     large = MarkedMall(before.folder)

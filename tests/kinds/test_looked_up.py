@@ -22,6 +22,7 @@ from tests.support.lake import Lake
 from sluice.delta.reading.live import LiveRows
 from sluice.files.reading import OP, POSITION
 from sluice.language.names import ID, INTERVAL
+from sluice.operate.maintain import maintain
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -91,6 +92,27 @@ def test_a_batch_of_scattered_changes_scans_no_large_table(
         before = looked_up()
         lake.advance()
     assert (scanned, looked_up() > before) == (set(), True)
+
+
+def test_upkeep_indexes_the_tables_that_a_batch_has_searched(
+    new_lake: Callable[..., Lake], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_up = index_all(monkeypatch, tmp_path / "cache")
+    lake = new_lake(f"{DECLARED}views:\n  out: {FOLLOWING['cogroup']}\n")
+    lake.limit(read_here_bytes=-1, **MARKED)
+    for value in (1, 2):
+        lake.put("a", *({"id": i, "k": i, "v": value} for i in range(20)))
+        lake.advance()
+    before = looked_up()
+    done = maintain(lake.spark, lake.project, [lake.table("out")])
+    assert [(one.table, one.done) for one in done if one.files] == [
+        ("shop.out", "index"),
+        ("shop.out__state", "index"),
+    ]
+    assert looked_up() == before == 0
+    lake.put("a", {"id": 3, "k": 3, "v": 3})
+    lake.advance()
+    assert looked_up() >= 2
 
 
 def delivered(nth: int, id_: int) -> dict[str, Any]:

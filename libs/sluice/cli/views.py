@@ -322,10 +322,10 @@ def _show_parts(parts: list[Part], format_: Format) -> None:
     if format_ is Format.TABLE:
         kinds = [f"{p.kind}: {p.caution}" if p.caution else p.kind for p in parts]
         rows = [
-            (p.table, kind, ", ".join(p.reads), ", ".join(p.columns))
+            (p.table, kind, ", ".join(p.reads), p.kept_for, ", ".join(p.columns))
             for p, kind in zip(parts, kinds, strict=True)
         ]
-        print_table(("table", "kind", "reads", "columns"), rows)
+        print_table(("table", "kind", "reads", "kept for", "columns"), rows)
     else:
         write_rows([asdict(part) for part in parts], [f.name for f in fields(Part)], format_)
 

@@ -63,10 +63,12 @@ class Kind(ABC):
 
     A kind is imported to check a configuration, to read and to parse DAG files. So its module
     imports neither Spark nor Delta Lake; the methods that need them import what they call.
-    `model`: the model of its declarations.
+    `model`: the model of its declarations. `needs`: what a batch reads of an input besides its
+    changes, as text.
     """
 
     model: "ClassVar[type[TableSpec]]"
+    needs: ClassVar[str] = "the old rows of changes"
 
     @property
     def name(self) -> str:

@@ -48,13 +48,24 @@ STOPPED = "stopped"  # what comes next for a table that can't go on
 
 @dataclass(frozen=True)
 class Part:
-    """Table that keeps a part of a query, what it reads, and why a batch may cost more."""
+    """Table that keeps a part of a query, what it reads, and why a batch may cost more.
+
+    `kept_for`: why it is stored: what batches of the parts over it read of it.
+    """
 
     table: str
     kind: str
     reads: tuple[str, ...]
+    kept_for: str
     columns: tuple[str, ...]
     caution: str = ""
+
+    @classmethod
+    def of(cls, part: Table, every: Iterable[Table]) -> "Part":
+        """Return a part of all those of a query."""
+        over = (f"{kind(one.kind).needs}, for {one.name}" for one in every if part.id in one.inputs)
+        why = "; ".join(over) or "readers"
+        return cls(part.id, part.kind, part.inputs, why, tuple(part.columns), part.spec.caution)
 
 
 @runtime_checkable
@@ -115,7 +126,7 @@ def parts_of_query(project: Project, query: str, pipeline: str) -> list[Part]:
         )
     table = resolved_alone(project.graph, query_view(query), f"{pipeline}.query")
     parts = table.parts or (table,)
-    return [Part(p.id, p.kind, p.inputs, tuple(p.columns), p.spec.caution) for p in parts]
+    return [Part.of(part, parts) for part in parts]
 
 
 def explain_all(

@@ -24,6 +24,7 @@ from sluice.delta.places import lake_layout, overlay
 from sluice.delta.places.folders import remove_table
 from sluice.delta.places.lake_layout import LakeLayout, layout, leftovers
 from sluice.delta.places.overlay import previews, read_environment
+from sluice.delta.reading.searching import index_files
 from sluice.delta.reading.spark_reads import snapshot
 from sluice.delta.upkeep.maintenance import Filing, clean_log, vacuum
 from sluice.engine.batch_plan import Context
@@ -124,7 +125,7 @@ def sweep(spark: Spark, project: Project, table: Table, run: str = "") -> Swept:
 class Upkeep:
     """Upkeep of one table: what was done, and to how many of its files.
 
-    `done`: seal, compact or vacuum; log: deleted commits; remove: a table that a changed
+    `done`: seal, compact, vacuum or index; log: deleted commits; remove: a table that a changed
     query no longer uses; deleted: a table dropped a week ago, or an expired environment.
     """
 
@@ -180,6 +181,7 @@ def _take_steps(kept: Kept, spark: Spark, project: Project) -> Iterator[Upkeep]:
         "log": lambda filing: clean_log(
             kept.uri, oldest_logged(project, kept.table, filing.before), datetime.now(UTC)
         ),
+        "index": lambda filing: index_files(kept.uri, filing.before.version),
     }
     for name, step in steps.items():
         if (filing := kept.filing) and (files := step(filing)):

@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -27,9 +28,10 @@ from tests.delta.reading.searched import (
     written,
 )
 from tests.delta.tables import ID_AND_V, LARGE, Small
-from tests.support.indexing import TAKE_AWAY, index_all
+from tests.support.forked import forked
+from tests.support.indexing import TAKE_AWAY, index_all, index_small_tables
 
-from sluice.delta.reading import row_index
+from sluice.delta.reading import row_index, searching
 from sluice.delta.reading.row_index import codes_of
 from sluice.delta.reading.searching import SearchedVersion
 from sluice.delta.upkeep import erasure
@@ -235,6 +237,43 @@ def test_what_is_kept_of_files_that_are_gone_is_removed(indexed: str, cache: Pat
     assert len(list(cache.rglob("*.rows"))) == 1
 
 
+def test_upkeep_indexes_what_was_searched(
+    tmp_path: Path, opened: Callable[[], int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uri = written(tmp_path, random.Random(5), ())
+    right = shown(searched(uri, WANTED).to_pylist())
+    version = DeltaTable(uri).version()
+    monkeypatch.setattr(searching, "WORTH_BYTES", 10**9)
+    assert searching.index_files(uri, version) == 0, "it is small"
+    monkeypatch.setattr(searching, "WORTH_BYTES", 0)
+    assert [searching.index_files(uri, version) for _ in range(2)] == [4, 0]
+    assert opened() == 0
+    assert shown(searched(uri, WANTED).to_pylist()) == right
+    assert opened() >= len(right)
+    write_deltalake(uri, pa.table({"big": [10**12]}), mode="append", schema_mode="merge")
+    assert [searching.index_files(uri, version + n) for n in (0, 1, 1)] == [0, 1, 0]
+
+
+def test_upkeep_indexes_nothing_of_a_table_that_was_not_searched(
+    tmp_path: Path, cache: Path
+) -> None:
+    uri = written(tmp_path, random.Random(5), ())
+    assert searching.index_files(uri, DeltaTable(uri).version()) == 0
+    assert not cache.exists()
+
+
+def test_a_full_disk_gets_no_index(
+    tmp_path: Path, cache: Path, opened: Callable[[], int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uri = written(tmp_path, random.Random(5), ())
+    right = shown(searched(uri, WANTED).to_pylist())
+    full = shutil.disk_usage(tmp_path)._replace(free=0)
+    monkeypatch.setattr(row_index.shutil, "disk_usage", lambda _: full)
+    assert shown(searched(uri, WANTED).to_pylist()) == right
+    assert not [*cache.rglob("*.rows")]
+    assert opened() == 0
+
+
 def test_the_least_used_tables_make_room(
     indexed: str, tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -357,6 +396,27 @@ def test_a_kill_while_it_is_written_leaves_it_to_the_next_search(
     for _ in range(2):
         assert shown(searched(uri, WANTED).to_pylist()) == right
     assert opened() > 0
+
+
+def search_often(uri: str, cache: str, right: list[str]) -> None:
+    index_small_tables()
+    os.environ["SLUICE_CACHE"] = cache
+    for _ in range(20):
+        row_index._open.clear()
+        assert shown(searched(uri, WANTED).to_pylist()) == right
+
+
+def test_processes_index_and_lose_the_same_table_at_once(tmp_path: Path, cache: Path) -> None:
+    uri = written(tmp_path, random.Random(5), ())
+    right = shown(searched(uri, WANTED).to_pylist())
+    processes = [forked(search_often, uri, str(cache.parent), right) for _ in range(3)]
+    lost = 0
+    while any(process.is_alive() for process in processes):
+        lost += any(name.endswith(".codes") for *_, names in os.walk(cache) for name in names)
+        shutil.rmtree(cache, ignore_errors=True)
+        time.sleep(0.02)
+    assert [process.exitcode for process in processes] == [0, 0, 0]
+    assert lost > 3
 
 
 def test_many_searches_at_once_find_the_same(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Batches that read only the rows that frames reach, against DuckDB's recompute."""
 
+import math
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -64,6 +65,8 @@ BY_PLACE = [
     "sum(price) OVER (w ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)",
     "min(w) OVER (w ROWS UNBOUNDED PRECEDING)",
     "max(price) OVER (w ROWS BETWEEN UNBOUNDED PRECEDING AND 1 FOLLOWING)",
+    "min(share) OVER (w ROWS UNBOUNDED PRECEDING)",
+    "max(share) OVER (w ROWS BETWEEN UNBOUNDED PRECEDING AND 1 FOLLOWING)",
     "bool_or(up) OVER (w ROWS UNBOUNDED PRECEDING)",
     "bool_and(up) OVER (w ROWS UNBOUNDED PRECEDING)",
     "sum(n) OVER (w ROWS BETWEEN 3 PRECEDING AND CURRENT ROW)",
@@ -154,7 +157,7 @@ def drawn_row(chance: Random, id_: int, latest: int) -> Row:
         "day": maybe(date(2024, 1, 1) + timedelta(days=place)),
         "moment": maybe(datetime(2024, 1, 1, tzinfo=UTC) + timedelta(hours=place)),
         "price": maybe(Decimal(chance.randint(-500, 500)).scaleb(-2)),
-        "share": maybe(chance.randint(-8, 8) / 4),
+        "share": maybe(chance.choice([*(n / 4 for n in range(-8, 9)), math.nan, math.inf])),
         "w": maybe(chance.choice(["x", "y", "Y", ""]), 0.4),
         "up": maybe(chance.random() < 0.5, 0.4),
     }
@@ -402,7 +405,7 @@ REACHES: dict[str, tuple[tuple[int, int], tuple[int, int], bool] | None] = {
     "n + row_number() OVER w": None,
     "avg(n) OVER w": None,
     "sum(CAST(n AS DOUBLE)) OVER (w ROWS UNBOUNDED PRECEDING)": None,
-    "max(CAST(n AS DOUBLE)) OVER w": None,
+    "max(CAST(n AS DOUBLE)) OVER w": ((0, 0), (0, 0), True),
     "sum(CAST(n AS DECIMAL(30, 2))) OVER w": None,
     "lag(n) IGNORE NULLS OVER w": None,
     "ntile(4) OVER w": None,

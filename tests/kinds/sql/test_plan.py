@@ -73,7 +73,9 @@ def test_a_query_is_of_the_kind_that_its_user_wrote_and_its_parts_of_their_own(
     pages = quality_pages.render(
         "lake", [TableRecord(table, stands)], datetime(2024, 1, 1, tzinfo=UTC)
     )
-    kinds = [part.kind for part in parts_of_query(project, TOP, "shop")]
+    parts = parts_of_query(project, TOP, "shop")
+    assert [part.kept_for for part in parts] == ["rows that move up, for query", "readers"]
+    kinds = [part.kind for part in parts]
     assert stands.kind == "sql"
     said = re.sub(r"<[^>]*>|\s+", " ", pages["index.html"])
     assert re.search(r" v +sql ", said)

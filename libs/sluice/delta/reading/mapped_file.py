@@ -14,6 +14,8 @@ import numpy as np
 import pyarrow as pa
 import xxhash
 
+from sluice.delta.places.failpoint import passing
+
 UNFINISHED = ".unfinished-"
 BLOCK = 4096  # bytes, a page of memory
 END = 24  # bytes: lengths of payload and description, checksum of description and blocks' checksums
@@ -92,6 +94,7 @@ def write_sealed(
             described = json.dumps({**about(payload), "whole": _checksum(view)}).encode()
             ends = (len(view), len(described), _checksum(sums.tobytes() + described))
             file.writelines((sums.tobytes(), described, np.array(ends, np.uint64).tobytes()))
+        passing("sealing", "index")
         Path(file.name).replace(path)
     except BaseException:
         Path(file.name).unlink(missing_ok=True)

@@ -44,6 +44,7 @@ Numbers = np.ndarray[tuple[int], np.dtype[np.int64]]
 VARIABLE, FORMAT = "SLUICE_CACHE_BYTES", 4
 ROWS, CODES = ".rows", ".codes"
 TABLE = "table"  # the file that names the table's folder
+SEARCHED = "searched"  # begins the names of files that note a column by which it was searched
 STORED = b"stored"  # names the columns of the data file
 OLD = 3600  # seconds after which another process can't be writing a file
 DAY = 86_400  # seconds
@@ -100,17 +101,29 @@ class TableIndex:
                 os.utime(self._folder)
             self._is_noted = True
 
-    def is_due(self, column: str) -> bool:
-        """True if the table was searched by this column before; the first search is noted."""
-        note = _codes_path(self._folder / "searched", column)
+    def is_due(self, column: str, read: Collection[str]) -> bool:
+        """True if the table was searched by this column before; the first search is noted.
+
+        `read`: the columns that the search reads.
+        """
+        note = _codes_path(self._folder / SEARCHED, column)
         with suppress(OSError):
             if self._most and note.exists():
                 return True
             if self._most:
                 self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
                 (self._folder / TABLE).write_text(str(self._here or self._uri), "utf-8")
-                note.touch()
+                note.write_text(json.dumps([column, sorted(read)]), "utf-8")
         return False
+
+    def searched(self) -> Mapping[str, Collection[str]]:
+        """Return each column by which it was searched -> the columns that the first search read."""
+        found = dict[str, Collection[str]]()
+        for note in _files_of(self._folder / SEARCHED, CODES):
+            with suppress(OSError, ValueError):
+                column, read = json.loads(note.read_text("utf-8"))
+                found[column] = read
+        return found
 
     def build(
         self,
@@ -122,21 +135,22 @@ class TableIndex:
     ) -> None:
         """Keep rows and values of data files; where that is impossible, they are searched again.
 
-        So are files that would not fit, if the cache held nothing else. `read`: the columns that
-        are kept, beside those that are. `schema`: the table's types. `every`: the files of a
-        version that is read now.
+        So are files that would not fit, if the cache held nothing else, or would take more than
+        half of what is free on the disk. `read`: the columns that are kept, beside those that are.
+        `schema`: the table's types. `every`: the files of a version that is read now.
         """
         with suppress(OSError, Unusable, pa.ArrowException, OverflowError):
             self._note_use()
             self._prune(every)
             held = _size(self._folder)
+            most = min(self._most, held + shutil.disk_usage(self._folder).free // 2)
             for data in files:
                 kept = self.of(data, column)
                 if not (kept and kept.has(read)):
                     before = self._size_of(data)
                     self._keep(data, column, read, schema)
                     held += self._size_of(data) - before
-                if held > self._most:
+                if held > most:
                     self._drop(data)
                     break
             self._make_room()
@@ -252,7 +266,7 @@ class TableIndex:
                 is_there = place in there or time.time() - path.stat().st_mtime < DAY
             else:
                 is_there = (self._here / place.relative_to(self._folder)).exists()
-            if place.name != "searched" and not is_there:
+            if place.name != SEARCHED and not is_there:
                 path.unlink(missing_ok=True)
         for path in self._folder.rglob(f"{UNFINISHED}*"):
             if time.time() - path.stat().st_mtime > OLD:

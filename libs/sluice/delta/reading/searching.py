@@ -179,6 +179,21 @@ def files_of(table: DeltaTable, far: Collection[str] = ()) -> list[File]:
     ]
 
 
+def index_files(uri: str, version: int) -> int:
+    """Index the files of a version by what its rows were searched by here; return their number."""
+    index, left = TableIndex(uri), set[str]()
+    if not index.is_begun:
+        return 0
+    files, schema = files_of(open_version(uri, version)), arrow_schema(uri, version)
+    if sum(file.bytes for file in files) <= WORTH_BYTES:
+        return 0
+    for column, read in index.searched().items():
+        some = [file for file in files if not ((kept := index.of(file, column)) and kept.has(read))]
+        index.build(some, column, read, schema, files)
+        left |= {file.path for file in some if index.of(file, column)}
+    return len(left)
+
+
 def as_stored(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """Return the rows' columns in a table's types."""
     chosen = rows.select(schema.names)
@@ -314,12 +329,12 @@ class FileSearch:
 
         True if some are.
         """
+        read = self._read_columns(columns)
         compared = {column for column, _ in self._codes}
-        due = [column for column in compared if self._table_index.is_due(column)]
+        due = [column for column in compared if self._table_index.is_due(column, read)]
         ends = accumulate(file.bytes for file in files)
         some = [file for file, end in zip(files, ends, strict=True) if end <= AT_ONCE_BYTES]
         for column in due:
-            read = self._read_columns(columns)
             self._table_index.build(some or files[:1], column, read, self.stored, every)
         return bool(due)
 

@@ -203,11 +203,12 @@ class CogroupBatch(Batch[CogroupState]):
         change = self.operator.gather(
             self.operator.apart(union(list(prepared.values()))), F.col(WEIGHT)
         )
-        old = local.state if local else self.current_of(change.select(*names(self.operator.group)))
+        groups = self.broadcast(change.select(*names(self.operator.group)))
+        old = local.state if local else self.current_of(groups)
         found = changed_groups(self.operator, merge_change(self.operator, old, change), self.alive)
         expired = self.count_late(prepared.values())
-        groups = Here.of(found) if local else InSpark(self.hold(found))
-        whole, recomputed = self._mend(groups)
+        held = Here.of(found) if local else InSpark(self.hold(found))
+        whole, recomputed = self._mend(held)
         changed = whole.where(is_given(CHANGE))
         view = CogroupView(self.operator, self.plan.node.id)
         return BatchResult(

@@ -25,6 +25,7 @@ class JoinKind(Kind):
     """Kind of pairs of matching rows of two tables."""
 
     model = EquiJoin
+    needs = "rows that match changes"
 
     def resolve(
         self, spec: EquiJoin, inputs: Mapping[Where, Table], mistakes: TableMistakes

@@ -46,6 +46,7 @@ class OverKind(Kind):
     """Kind of rows with window functions over their partition."""
 
     model = Over
+    needs = "rows near changes"
 
     def resolve(self, spec: Over, inputs: Mapping[Where, Table], mistakes: TableMistakes) -> Table:
         """Return the table: the selected columns, by the input's key, as far as needed hidden."""

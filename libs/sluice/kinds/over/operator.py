@@ -65,7 +65,7 @@ ALL = "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
 AFFECTED, GOES_ON = "_sluice_affected", "_sluice_goes_on"
 HAD = "_sluice_had"  # before a function's name: its result in the view
 PLACED = (*INTEGERS, "DATE", "TIMESTAMP", "TIMESTAMP_NTZ")
-COMPARED = (*PLACED, "BOOLEAN", "STRING", "DECIMAL")
+COMPARED = (*PLACED, "BOOLEAN", "STRING", "DECIMAL", "DOUBLE", "FLOAT")
 LONGEST = {**SECONDS, "month": 31 * 86_400, "year": 366 * 86_400}
 SUMMED_DIGITS = 36  # three such sums make one of 38
 # How functions go on: from `had`, a result in the view, and from results over the rows that were

@@ -38,6 +38,7 @@ class TopKKind(Kind):
     """Kind of rankings: the first rows of each group, by an order."""
 
     model = TopK
+    needs = "rows that move up"
 
     def resolve(self, spec: TopK, inputs: Mapping[Where, Table], mistakes: TableMistakes) -> Table:
         """Return the table: window, partition, selected or all other input columns, rank."""
