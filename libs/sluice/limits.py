@@ -49,7 +49,7 @@ class Limits:
     handed_rows: int = 100_000
     """Rows that this process finds in such a table and hands over; Spark scans for more.
 
-    A batch that this process computes finds ten times as many before it reads the whole table.
+    A batch that this process computes finds twenty times as many before it reads the whole table.
     """
 
     searched_bytes: int = 8_000_000_000
@@ -101,7 +101,7 @@ class Limits:
 
     def of_process(self) -> Self:
         """Return the limits of a batch that this process computes: no row is handed over."""
-        return replace(self, handed_rows=10 * self.handed_rows)
+        return replace(self, handed_rows=20 * self.handed_rows)
 
     def of_slices(self) -> Self:
         """Return the limits of a slice's files, which may have more rows than a table's."""

@@ -182,3 +182,10 @@ def test_other_profiles_and_keys_are_not(tmp_path):
     loaded(tmp_path, "lake: s3://b/lake\nlake_connection: keys\n", **profile)
     config.write_text(f"{PROFILE}web_identity_token_file = /token\n")
     loaded(tmp_path, "lake: s3://b/lake\n", **profile)
+
+
+@pytest.mark.parametrize(("name", "part"), [("a#4", "#"), ("q?x", "?"), ("b%20c", "%20")])
+def test_a_lake_whose_path_is_no_url_is_refused(tmp_path, name, part):
+    said = mistakes(tmp_path, f"lake: '{tmp_path}/{name}/lake'\n")
+    assert f"lake: {tmp_path}/{name}/lake has '{part}' in its path" in said
+    assert loaded(tmp_path, f"lake: '{tmp_path}/b%c d/lake'\n").lake.endswith("/b%c d/lake")

@@ -68,7 +68,7 @@ def test_more_rows_than_are_held_are_left_to_spark(tmp_path: Path) -> None:
         build(Spark(project.spark), project, "sums")
 
 
-def test_any_number_of_rows_is_added_here_but_few_are_changed(new_lake: NewLake) -> None:
+def test_any_number_of_rows_is_added_here_but_few_are_merged(new_lake: NewLake) -> None:
     """A merge takes several times the memory of its rows."""
     view = "views:\n  seen: {kind: select, from: sales, select: {id: id, v: v}}\n"
     lake = new_lake(SALES + view, small_changelog=2)
@@ -79,6 +79,8 @@ def test_any_number_of_rows_is_added_here_but_few_are_changed(new_lake: NewLake)
     lake.put("sales", *({"id": i, "v": 8} for i in range(3)))
     with pytest.raises(UnsupportedLocally, match="3 changed rows, which are merged"):
         lake.advance()
+    lake.limit(merged_bytes=-1, marked_share=1)
+    assert [(report.engine, report.updated) for report in lake.advance()] == [(PROCESS, 3)]
 
 
 def test_a_large_build_lies_in_files_of_which_a_small_change_rewrites_one(

@@ -71,6 +71,7 @@ __all__ = ["AirflowSettings", "Pipeline", "Project", "QualitySettings", "SparkSe
 LEFT_OUT = (
     "`sluice validate` names what is left out of spark-pipelines projects; the rest runs without it"
 )
+PARTS_OF_URLS = re.compile(r"[#?]|%[0-9A-Fa-f]{2}")
 MANY_TABLES = 8  # from here on, loading takes longer than the cache
 
 
@@ -310,7 +311,13 @@ def _assemble(project: Project, pipelines: list[Pipeline], graph: Graph, root: P
     is_in_s3 = any(scheme_of(place) in S3.schemes for place in (project.lake, *places))
     if is_in_s3 and "s3" not in spark.drivers:
         spark = spark.model_copy(update={"drivers": (*spark.drivers, "s3")})
-    return found.model_copy(update={"lake": found.resolve(project.lake), "spark": spark})
+    lake = found.resolve(project.lake)
+    if "://" not in lake and (part := PARTS_OF_URLS.search(lake)):
+        raise ConfigError(
+            [f"lake: {lake} has {part[0]!r} in its path, which Delta's libraries read as in a URL"],
+            hint="name another folder as `lake` in sluice.yaml, or move the project",
+        )
+    return found.model_copy(update={"lake": lake, "spark": spark})
 
 
 def _project(settings: DeclarationFile | None, mistakes: Mistakes) -> Project | None:

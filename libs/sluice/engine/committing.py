@@ -30,6 +30,7 @@ from sluice.delta.writing.commit import (
     commit_position,
     create,
     overwrite_arrow,
+    should_mark,
 )
 from sluice.delta.writing.merge import SparkCommit, changelog_counts
 from sluice.delta.writing.own_commits import Committed, count_changes
@@ -147,7 +148,9 @@ def _local(
     if rows.num_rows == 0:
         return _keep_version(target, target.before, position)
     altered = rows.num_rows - count_changes(rows[CHANGE])["insert"]
-    if is_here(session) and altered > context.settings.small_changelog and takes_spark(target.uri):
+    may_leave = is_here(session) and takes_spark(target.uri)
+    is_large = altered > context.settings.small_changelog
+    if may_leave and is_large and not should_mark(target.before, rows, target.key, context.limits):
         raise UnsupportedLocally(f"{altered:,} changed rows, which are merged")
     if context.settings.commit != "spark":
         return commit_arrow(target.before, rows, target.key, position, context.limits)

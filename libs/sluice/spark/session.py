@@ -78,6 +78,7 @@ RUNTIME_CONF: Mapping[str, str] = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.arrow.localRelationThreshold": "8MB",  # more would fill its heap
     "spark.sql.optimizer.windowGroupLimitThreshold": "1000000",  # limits ranks before a shuffle
+    "spark.sql.inMemoryColumnarStorage.compressed": "false",  # kept rows are read once or twice
 }
 STATIC_CONF: Mapping[str, str] = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
