@@ -50,6 +50,8 @@ ROWS, CHANGED = 3_000, 10
 FOLLOWING = {
     "a source with a key": "",
     "cogroup": "{kind: cogroup, key: [k], streams: {s: {from: a, aggregates: {most: max(v)}}}}",
+    "cogroup by an expression": "{kind: cogroup, key: [g], streams: "
+    "{s: {from: a, key: [k % 900], aggregates: {total: sum(v)}}}}",
     "join": "{kind: join, left: a, right: b, on: a.k = b.k, select: {o: b.id, v: a.v}}",
     "over": "{kind: over, from: a, partition_by: [k], order_by: [v], select: {s: sum(v) OVER p}}",
     "topk": "{kind: topk, from: a, partition_by: [k], order_by: [v desc], limit: 1}",

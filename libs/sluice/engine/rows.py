@@ -188,10 +188,30 @@ def picked_of(
 
     None if it is not large, or groups are many.
     """
-    searched, named = _search(context, plan, input_id, operator), operator.map_to_group(input_id)
-    if not searched.is_large or not named:
+    searched = _search(context, plan, input_id, operator)
+    return _pick_of(searched, operator.map_to_group(input_id), touched)
+
+
+def picked_own(
+    context: Context, plan: BatchPlan, touched: DataFrame, operator: Operator
+) -> DataFrame | None:
+    """Pick the touched groups' rows of the table itself, like `pick`.
+
+    None if it is not large, or its feeds or groups are many.
+    """
+    rows, before = plan.size.rows, plan.before
+    if before is None or rows is None or rows > context.limits.handed_rows:
         return None
-    most = context.limits.handed_rows
+    current = SearchedVersion(plan.uri, before.version, context.limits)
+    return _pick_of(current, [{column: column for column in operator.group}], touched)
+
+
+def _pick_of(
+    searched: SearchedVersion, named: Sequence[GroupColumns], touched: DataFrame
+) -> DataFrame | None:
+    if not searched.is_large or not all(named) or not named:
+        return None
+    most = searched.limits.handed_rows
     groups = to_arrow(touched.limit(most + 1))
     return None if groups.num_rows > most else _rows(searched, groups, named, touched)
 

@@ -56,7 +56,7 @@ from sluice.engine.batch_plan import (
 )
 from sluice.engine.operator import InputRows, Maintained, Operator, names, same, union, within
 from sluice.engine.plan import Node, frontier_of
-from sluice.engine.rows import Held, Here, InSpark, has_elements, is_given
+from sluice.engine.rows import Held, Here, InSpark, has_elements, is_given, picked_own
 from sluice.engine.upkeep import Kept
 from sluice.engine.windows import LATE, Horizon, late_of_change
 from sluice.errors import HistoryLost
@@ -203,8 +203,7 @@ class CogroupBatch(Batch[CogroupState]):
         change = self.operator.gather(
             self.operator.apart(union(list(prepared.values()))), F.col(WEIGHT)
         )
-        groups = self.broadcast(change.select(*names(self.operator.group)))
-        old = local.state if local else self.current_of(groups)
+        old = local.state if local else self._old_rows(change)
         found = changed_groups(self.operator, merge_change(self.operator, old, change), self.alive)
         expired = self.count_late(prepared.values())
         held = Here.of(found) if local else InSpark(self.hold(found))
@@ -218,6 +217,15 @@ class CogroupBatch(Batch[CogroupState]):
             shown=None if self.operator.spec.having else view.show_changes(changed.rows),
             is_projection=True,
         )
+
+    def _old_rows(self, change: DataFrame) -> DataFrame:
+        """Return the state's rows of the groups of a change."""
+        groups = change.select(*names(self.operator.group))
+        known = self.horizon is None
+        few = None
+        if self.horizon is None:
+            few = picked_own(self.context, self.plan, groups, self.operator)
+        return self.current_of(self.broadcast(groups)) if few is None else few
 
     def _net(self, local: GroupReads | None) -> Mapping[str, DataFrame]:
         if local is None:
