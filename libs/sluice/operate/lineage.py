@@ -189,7 +189,8 @@ class Walk:
     def _near(self, operator: Operator, name: str, at: At, of: NumberedRows) -> NumberedRows:
         """Return rows of an input or a reference, with all those that some rows come from."""
         limits, columns = self.context.limits, operator.map_to_origin(name)
-        if at[1] < 0 or self._size(at) <= limits.read_here_bytes or name not in operator.inputs:
+        most = min(limits.read_here_bytes, limits.collected_bytes)
+        if at[1] < 0 or self._size(at) <= most or name not in operator.inputs:
             return self.read(at)
         wanted = [{column: of.rows[own] for column, own in one.items()} for one in columns]
         searched = SearchedVersion(self._uri(name), at[1], limits)
