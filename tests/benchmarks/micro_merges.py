@@ -1,14 +1,15 @@
-"""Merges of random keys into a large table: Sluice, Delta's MERGE with vectors, and Iceberg's.
+"""Merges of random keys into a large table: by Sluice, Delta with vectors, Iceberg and Paimon.
 
 python -m tests.benchmarks.micro_merges [--rows 20000000] [--changes 10000 100000 1000000]
-    [--iceberg-spark 4.0.1] [--json FILE]
+    [--ways Sluice Delta Iceberg Paimon] [--json FILE]
 
 Half of a merge's rows are updates of random rows, half have new keys, as in the micro-benchmark of
 LHBench (Jain et al., CIDR 2023). Each contender reads the same Parquet files: ten merges of the
 first number of rows, then one of each other. Sluice delivers them to a source with a key, each by a
 new process of `sluice run`, so its history of deliveries and its change feed are written as well;
-Spark merges in one warm session, with Delta's change feed; Iceberg has none. Iceberg gets a PySpark
-for which it has a build, in an environment of its own that is kept in the cache folder. Prints for
+Spark merges in one warm session, with the change feeds of Delta and Paimon; Iceberg has none.
+Iceberg and Paimon get a PySpark for which the registry has a build, in an environment of their own
+that is kept in the cache folder. Prints for
 each merge its seconds, CPU seconds and megabytes, and how many times longer a scan takes after ten
 merges. All must end with the same rows.
 """
@@ -43,7 +44,10 @@ from sluice.spark.jars import classpath, retrieve
 from sluice.spark.java import environment
 
 FIRST, REPEATED, FILE_ROWS = dt.date(2024, 1, 1), 10, 1_000_000
-ICEBERG = ("org.apache.iceberg", "iceberg-spark-runtime-{}_2.13", "1.10.1")
+BUILDS = {  # a format's artifact, and its PySpark
+    "Iceberg": (("org.apache.iceberg", "iceberg-spark-runtime-4.0_2.13", "1.10.1"), "4.0.1"),
+    "Paimon": (("org.apache.paimon", "paimon-spark-3.5", "0.9.0"), "3.5.7"),
+}
 PIPELINE = """\
 pipeline: bench
 schedule: "@daily"
@@ -175,19 +179,20 @@ def measure_spark(
     return [Measured(way, **line) for line in measured], last["rows"]
 
 
-def prepare_iceberg(release: str) -> tuple[Path, list[Path]]:
-    """Return the Python with that PySpark, and Iceberg's jar for it; they are made once."""
-    home = cache_folder() / f"iceberg-{ICEBERG[2]}-spark-{release}"
-    python = home / "bin" / "python"
-    organisation, name, of = ICEBERG
-    name = name.format(".".join(release.split(".")[:2]))
-    jar = home / f"{name}-{of}.jar"
+def prepare(way: str) -> tuple[Path, list[Path]]:
+    """Return the Python with a PySpark, and the jars of a format for it; they are made once."""
+    if way == "Delta":
+        return Path(sys.executable), [*map(Path, classpath())]
+    artifact, release = BUILDS[way]
+    _, name, of = artifact
+    home = cache_folder() / f"{way.lower()}-{of}-spark-{release}"
+    python, jar = home / "bin" / "python", home / f"{name}-{of}.jar"
     if not jar.exists():
         shutil.rmtree(home, ignore_errors=True)
         subprocess.run([sys.executable, "-m", "venv", str(home)], check=True)
         wanted = [f"pyspark=={release}", f"psutil=={version('psutil')}"]
         subprocess.run([str(python), "-m", "pip", "install", "-q", *wanted], check=True)
-        retrieve([(organisation, name, of)], home)
+        retrieve([artifact], home)
     return python, [jar]
 
 
@@ -226,25 +231,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--rows", type=int, default=20_000_000)
     parser.add_argument("--changes", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
-    parser.add_argument("--iceberg-spark", default="4.0.1", metavar="VERSION")
+    parser.add_argument("--ways", nargs="+", default=["Sluice", "Delta", *BUILDS])
     parser.add_argument("--json", type=Path)
     asked = parser.parse_args()
     adopt_orphans()
-    iceberg = prepare_iceberg(asked.iceberg_spark)
+    prepared = {way: prepare(way) for way in asked.ways if way != "Sluice"}
+    found, totals = list[Measured](), list[list[str]]()
     with tempfile.TemporaryDirectory() as folder:
         merges = Merges(Path(folder), asked.rows, asked.changes)
-        ours = Ours(merges)
-        found = [*map(say, ours.measure())]
-        totals = [ours.totals()]
-        delta = Path(sys.executable), [*map(Path, classpath())]
-        for way, format_, (python, jars) in (
-            ("Delta", "delta", delta),
-            ("Iceberg", "iceberg", iceberg),
-        ):
-            measured, total = measure_spark(way, format_, python, jars, merges)
+        if "Sluice" in asked.ways:
+            ours = Ours(merges)
+            found += map(say, ours.measure())
+            totals.append(ours.totals())
+        for way, (python, jars) in prepared.items():
+            measured, total = measure_spark(way, way.lower(), python, jars, merges)
             found += map(say, measured)
             totals.append(total)
-        assert totals[0] == totals[1] == totals[2], totals
+    assert all(total == totals[0] for total in totals), totals
     show(found, asked.changes)
     if asked.json:
         asked.json.write_text(json.dumps([asdict(one) for one in found], indent=2), "utf-8")

@@ -1,4 +1,4 @@
-"""Merges by Spark, into a table of Delta or of Iceberg, in one warm session.
+"""Merges by Spark, into a table of Delta, Iceberg or Paimon, in one warm session.
 
 FORMAT FOLDER: rows from FOLDER/base, then each of FOLDER/merges in their order. Prints a JSON line
 for each merge, and for scans of the table before them and after the tenth. Needs PySpark alone, of
@@ -27,12 +27,20 @@ ICEBERG = {
     "spark.sql.catalog.spark_catalog": "org.apache.iceberg.spark.SparkCatalog",
     "spark.sql.catalog.spark_catalog.type": "hadoop",
 }
+PAIMON = {
+    "spark.sql.extensions": "org.apache.paimon.spark.extensions.PaimonSparkSessionExtensions",
+    "spark.sql.catalog.paimon": "org.apache.paimon.spark.SparkCatalog",
+    "spark.sql.defaultCatalog": "paimon",
+}
+SETTINGS = {"delta": DELTA, "iceberg": ICEBERG, "paimon": PAIMON}
+CATALOGS = {"iceberg": "spark_catalog", "paimon": "paimon"}  # which take the folder
 PROPERTIES = {
     "delta": "'delta.enableDeletionVectors' = 'true', 'delta.enableChangeDataFeed' = 'true'",
     "iceberg": (
         "'format-version' = '2', 'write.merge.mode' = 'merge-on-read',"
         " 'write.update.mode' = 'merge-on-read', 'write.delete.mode' = 'merge-on-read'"
     ),
+    "paimon": "'primary-key' = 'id', 'bucket' = '8', 'changelog-producer' = 'lookup'",
 }
 MERGE = """
 MERGE INTO default.rows t USING came s ON t.id = s.id
@@ -43,12 +51,10 @@ SCAN = "SELECT count(*), sum(shop), sum(amount), max(note) FROM default.rows"
 def session(format_: str, folder: Path, jars: str) -> SparkSession:
     """Start Spark on two cores, with the format's tables below the folder."""
     builder = SparkSession.builder.master("local[2]").appName("merges")
-    settings = DELTA if format_ == "delta" else ICEBERG
     place = str(folder / format_)
     settings = {
-        **settings,
+        **SETTINGS[format_],
         "spark.sql.warehouse.dir": place,
-        "spark.sql.catalog.spark_catalog.warehouse": place,
         "spark.driver.memory": "4g",
         "spark.driver.extraClassPath": jars,
         "spark.driver.bindAddress": "127.0.0.1",
@@ -56,8 +62,8 @@ def session(format_: str, folder: Path, jars: str) -> SparkSession:
         "spark.ui.enabled": "false",
         "spark.sql.shuffle.partitions": "8",
     }
-    if format_ == "delta":
-        settings.pop("spark.sql.catalog.spark_catalog.warehouse")
+    if catalog := CATALOGS.get(format_):
+        settings[f"spark.sql.catalog.{catalog}.warehouse"] = place
     for name, value in settings.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
@@ -87,8 +93,9 @@ def main(format_: str, folder: Path, jars: str) -> None:
     spark = session(format_, folder, jars)
     spark.sparkContext.setLogLevel("ERROR")
     spark.sql("CREATE NAMESPACE IF NOT EXISTS default")
-    using = f"USING {format_} TBLPROPERTIES ({PROPERTIES[format_]})"
-    spark.sql(f"CREATE TABLE default.rows ({COLUMNS}) {using}")
+    using = "" if format_ == "paimon" else f"USING {format_} "
+    properties = f"TBLPROPERTIES ({PROPERTIES[format_]})"
+    spark.sql(f"CREATE TABLE default.rows ({COLUMNS}) {using}{properties}")
     base = spark.read.parquet(str(folder / "base"))
     say("base", 0, folder / format_, lambda: base.writeTo("default.rows").append())
     scan = lambda: spark.sql(SCAN).collect()  # noqa: E731
