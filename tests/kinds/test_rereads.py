@@ -157,6 +157,10 @@ STEPS = {
         "kind: window_store, from: sales, key: [g], time: at",
         {"sales": (1, "exact"), "seen": (1, "exact")},
     ),
+    "the last row of each time, which may expire": Step(
+        "kind: window_store, from: sales, key: [g], time: at, retention: 1 day",
+        {"sales": (MANY + OTHERS, "up to"), "seen": (MANY + OTHERS, "up to")},
+    ),
     "rows that may expire": Step(
         "kind: window_store, from: sales, key: [g], time: at, duplicates: true, retention: 1 day",
         {"seen": (MANY + OTHERS, IF_NEEDED)},
