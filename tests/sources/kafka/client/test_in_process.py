@@ -103,7 +103,7 @@ def test_a_backfill_judges_the_messages_of_its_minutes_again(
         producer.produce("t", value, partition=0, timestamp=at)
         producer.flush()
         if minute != 1:
-            take()
+            take(*((7, 8) if minute == 0 else ()))
     assert numbers() == [0, 1]
     rule(5, 3)
     (report,) = take(1, 3)
