@@ -176,6 +176,91 @@ BOTH_SIDES = {
         "0001-01-28",
     ),
     f"-({LARGE})": (f"-({LARGE} - {LARGE} + 5)", -5),
+    "unbase64(concat('QQ', string(id)))": (
+        "string(unbase64(concat('QQ', repeat('=', CAST(2 * id AS INT)))))",
+        "A",
+    ),
+    r"concat('a', id) LIKE '\\_%'": ("concat('a', id) LIKE '_1'", True),
+    "concat('a', id) LIKE concat('a', id)": ("concat('A', id) ILIKE 'a%'", True),
+    "concat('a', id) ILIKE concat('a', id)": ("concat('a', id) ILIKE 'b%'", False),
+    f"locate('a', concat('ba', id), {ONE})": ("locate('a', concat('baa', id), 3)", 3),
+    "locate('a', concat('ba', id), -1)": ("locate('a', concat('ba', id), 3)", 0),
+    f"substring_index(concat('a.b', id), '.', -{ONE} - 2147483647)": (
+        f"substring_index(concat('a.b', id), '.', -{ONE} - 2147483646)",
+        "a.b1",
+    ),
+    r"translate(concat('ab', id), 'b', '\0')": ("translate(concat('ab', id), 'b1', 'c')", "ac"),
+    f"split_part(concat('a.b', id), '.', {ONE} - 1)": (
+        f"split_part(concat('a.b', id), '.', -{ONE})",
+        "b1",
+    ),
+    "concat('ä', id) RLIKE 'ä'": ("concat('ä', id) RLIKE '^.1$'", True),
+    "split(concat('ab', id), 'c*')": ("split(concat('ab', id), 'b')", ["a", "1"]),
+    "regexp_extract(concat('a', id), '(.)', 2)": (
+        "regexp_extract(concat('a', id), '.(.)', 1)",
+        "1",
+    ),
+    "regexp_extract(concat('a', id), '(.)', -1)": (
+        "regexp_extract(concat('a', id), '.(.)', 0)",
+        "a1",
+    ),
+    "regexp_replace(concat('a', id), 'a', '$0')": (
+        "regexp_replace(concat('a', id), 'a', 'b')",
+        "b1",
+    ),
+    "to_date(concat('2024-01-0', id), 'yyyy-MM-dd-dd')": (
+        "string(to_date(concat('2024-01-0', id), 'yyyy-MM-dd'))",
+        "2024-01-01",
+    ),
+    "to_date(concat('2024é0', id), 'yyyyéMM')": (
+        "string(to_date(concat('2024/0', id), 'yyyy/MM'))",
+        "2024-01-01",
+    ),
+    "to_date(concat('0000-0', id), 'yyyy-MM')": (
+        "string(to_date(concat('0001-0', id), 'yyyy-MM'))",
+        "0001-01-01",
+    ),
+    "try_to_timestamp(concat('2024-01-0', id))": (
+        "string(try_to_timestamp(concat('2024-01-x', id), 'yyyy-MM-dd'))",
+        None,
+    ),
+    "timestampadd(FORTNIGHT, id, TIMESTAMP'2024-01-01')": (
+        f"string(timestampadd(WEEK, {ONE}, TIMESTAMP'2024-01-01'))",
+        "2024-01-08 00:00:00",
+    ),
+    "trunc(date_add(DATE'2024-02-02', id), concat('month', ''))": (
+        f"string(trunc(date_add(DATE'2024-02-02', {ONE}), 'month'))",
+        "2024-02-01",
+    ),
+    f"date_trunc(concat('da', repeat('y', {ONE})), TIMESTAMP'2024-01-01 12:00:00')": (
+        "string(date_trunc('day', TIMESTAMP'2024-01-01 12:00:00' + make_interval(0, 0, 0, 0)))",
+        "2024-01-01 00:00:00",
+    ),
+    f"date_format(date_add(DATE'0999-12-30', {ONE}), 'yyyy-MM-dd')": (
+        f"date_format(date_add(DATE'0999-12-31', {ONE}), 'yyyy-MM-dd')",
+        "1000-01-01",
+    ),
+    f"date_format(date_add(DATE'2024-01-01', {ONE}), 'EEEEE')": (
+        f"date_format(date_add(DATE'2024-01-01', {ONE}), 'yyyy-MM')",
+        "2024-01",
+    ),
+    f"make_date(2023, 2, 28 + {ONE})": (f"string(make_date(2024, 2, 28 + {ONE}))", "2024-02-29"),
+    f"next_day(date_add(DATE'2024-01-01', {ONE}), 'noday')": (
+        f"string(next_day(date_add(DATE'2024-01-01', {ONE}), 'tu'))",
+        "2024-01-09",
+    ),
+    f"date_part('eon', date_add(DATE'2024-01-01', {ONE}))": (
+        f"date_part('year', date_add(DATE'2024-12-31', {ONE}))",
+        2025,
+    ),
+    "sum(string(id))": ("sum(id) + avg(id)", 2.0),
+    "max_by(id, id, 100001)": ("max_by(id, id, 1)", [1]),
+    "first(id, id > 0)": ("first(id, true)", 1),
+    "mode(double(id))": ("mode(id)", 1),
+    "count(*, id)": ("count(id, id)", 1),
+    "max(id, id)": ("max(id)", 1),
+    "every(DISTINCT id > 0)": ("count(DISTINCT id)", 1),
+    "no_such_function(id)": ("abs(id)", 1),
 }
 
 
