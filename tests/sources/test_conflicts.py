@@ -119,5 +119,7 @@ def test_a_choice_among_the_rows_of_a_key_that_was_made_otherwise_is_refused(lak
     warned(lake, row(1, 1))
     file = lake.folder / "config" / "pipelines" / "shop.yaml"
     lake.declare(file.read_text().replace("sequence: [v]", "sequence: [v, id]"))
+    before = lake.versions("events", "events__deliveries")
     with pytest.raises(ConfigError, match=r"built by a definition that differs .*sequence"):
         warned(lake, row(1, 2), nth=1)
+    assert lake.versions("events", "events__deliveries") == before
