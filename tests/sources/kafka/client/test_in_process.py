@@ -106,9 +106,9 @@ def test_a_backfill_judges_the_messages_of_its_minutes_again(
             take(*((7, 8) if minute == 0 else ()))
     assert numbers() == [0, 1]
     rule(5, 3)
-    (report,) = take(1, 3)
+    warnings = [warning for report in take(0, 3) for warning in report.warnings]
     assert numbers() == [0]
-    assert not any("begins at offset" in warning for warning in report.warnings)
+    assert not any("begins at offset" in warning for warning in warnings)
     rule(3, 10)
 
     def cut(brokers: Brokers) -> TopicDescription:
