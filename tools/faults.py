@@ -29,7 +29,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from hashlib import sha256
 from itertools import groupby, zip_longest
-from pathlib import Path
+from pathlib import Path, PurePath
 from statistics import median
 from typing import Any, Literal
 
@@ -116,7 +116,7 @@ def _same(one: Path, other: Path) -> bool:
 
 
 class First:
-    """A plugin of pytest: these tests in this order, and which one failed first."""
+    """A plugin of pytest: these tests or those of these files, in order, and which failed first."""
 
     def __init__(self, tests: Sequence[str], failed: Path) -> None:
         self.place = {test: place for place, test in enumerate(tests)}
@@ -124,8 +124,14 @@ class First:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[Any]) -> None:
-        items[:] = [item for item in items if item.nodeid in self.place]
-        items.sort(key=lambda item: self.place[item.nodeid])
+        items[:] = [item for item in items if self._place_of(item.nodeid) is not None]
+        items.sort(key=lambda item: self._place_of(item.nodeid) or 0)
+
+    def _place_of(self, test: str) -> int | None:
+        """Return the place of a test, of its file, or of a folder above it."""
+        file = test.partition("::")[0]
+        above = (test, file, *map(str, PurePath(file).parents))
+        return next((self.place[name] for name in above if name in self.place), None)
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         if report.failed:

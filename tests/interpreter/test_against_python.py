@@ -7,7 +7,7 @@ import datetime as dt
 import math
 import re
 from collections.abc import Callable
-from decimal import Decimal
+from decimal import ROUND_HALF_UP, Decimal, localcontext
 from fractions import Fraction
 from functools import reduce
 from itertools import pairwise
@@ -21,6 +21,7 @@ import pytest
 import xxhash
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import DecimalType
 
 from sluice.interpreter import UnsupportedLocally
 from sluice.interpreter.local_session import Session, interpreting
@@ -610,6 +611,43 @@ def test_quotients_of_decimals(x: str, y: str) -> None:
         unit = Fraction(1, 10 ** len(str(q).partition(".")[2]))
         near = math.floor(abs(exact) / unit + Fraction(1, 2)) * unit
         assert Fraction(str(q)) == (near if exact >= 0 else -near)
+
+
+@pytest.mark.parametrize(
+    "type_",
+    [(p, s) for p in (1, 5, 10, 18, 37, 38) for s in (0, 1, 2, 5, 18, 38) if s <= p],
+)
+def test_decimals_are_rounded_half_up_and_to_the_whole_numbers_around(
+    type_: tuple[int, int],
+) -> None:
+    """One more digit before the point holds what is rounded up, up to 38 of both."""
+    precision, scale = type_
+    chance, most = Random(precision * 40 + scale), 10**precision - 1
+    whole = [chance.randint(-most, most) for _ in range(8)]
+    halves = [v - v % 10 + 5 for v in whole if abs(v) < most - 10]
+    exact = [Decimal((v < 0, tuple(map(int, str(abs(v)))), -scale)) for v in (*whole, *halves)]
+    rows = pa.table({"v": pa.array([*exact, None], pa.decimal128(precision, scale))})
+    for places in (0, 1, 2, 40):
+        kept, rounded = min(places, scale), []
+        for v in exact:
+            with localcontext(prec=80):
+                rounded.append(v.quantize(Decimal((0, (1,), -kept)), ROUND_HALF_UP))
+        digits = min(precision - scale + 1 + kept, 38)
+        if all(abs(r).scaleb(kept) < 10**digits for r in rounded):
+            session = Session()
+            with interpreting(session):
+                table = session.createDataFrame(rows, from_arrow_schema(rows.schema))
+                found = table.selectExpr(
+                    f"round(v, {places}) AS r", "ceil(v) AS c", "floor(v) AS f"
+                )
+                types, told = found.schema, found.collect()
+            assert types["r"].dataType == DecimalType(digits, kept)
+            assert [r.r for r in told] == [*rounded, None]
+            if precision - scale < 38:
+                around = DecimalType(max(precision - scale + (scale > 0), 1), 0)
+                assert (types["c"].dataType, types["f"].dataType) == (around, around)
+                assert [r.c for r in told] == [*map(math.ceil, exact), None]
+                assert [r.f for r in told] == [*map(math.floor, exact), None]
 
 
 @shapes

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from tests.support.lake import Lake, NewLake, Row
 
+from sluice.engine.engine_choice import Bound, RowsRead
 from sluice.engine.next_batch import NextBatch
 from sluice.operate.explain import explain
 
@@ -157,6 +158,10 @@ STEPS = {
         "kind: window_store, from: sales, key: [g], time: at",
         {"sales": (1, "exact"), "seen": (1, "exact")},
     ),
+    "the last row of each time, which may expire": Step(
+        "kind: window_store, from: sales, key: [g], time: at, retention: 1 day",
+        {"sales": (MANY + OTHERS, "up to"), "seen": (MANY + OTHERS, "up to")},
+    ),
     "rows that may expire": Step(
         "kind: window_store, from: sales, key: [g], time: at, duplicates: true, retention: 1 day",
         {"seen": (MANY + OTHERS, IF_NEEDED)},
@@ -183,9 +188,19 @@ def planned(lake: Lake) -> NextBatch:
 
 @pytest.mark.parametrize("step", [pytest.param(s, id=name) for name, s in STEPS.items()])
 def test_a_plan_counts_what_the_batch_reads_again(new_lake: NewLake, step: Step) -> None:
-    found = planned(filled(new_lake, step)).touched
-    reads = {n.removeprefix("shop."): (r.rows, str(r.bound)) for n, r in found.items()}
+    plan = planned(filled(new_lake, step))
+    reads = {n.removeprefix("shop."): (r.rows, str(r.bound)) for n, r in plan.touched.items()}
     assert reads == step.reads
+    assert plan.is_most is ("up to" in {bound for _, bound in reads.values()})
+
+
+def test_a_plan_says_at_most_if_any_of_its_tables_is_bounded() -> None:
+    exact, most = RowsRead(1, 1, 1), RowsRead(1, 1, 1, Bound.UP_TO)
+    found = [
+        NextBatch("t", "", touched={str(n): one for n, one in enumerate(some)})
+        for some in ([], [exact], [exact, most], [most, most])
+    ]
+    assert [one.is_most for one in found] == [False, False, True, True]
 
 
 IN_DOUBT = {name: step for name, step in STEPS.items() if step.enough}

@@ -125,6 +125,24 @@ def test_a_changelog_whose_first_files_are_deleted_says_where_the_rest_begins(pr
     assert changes_of(project, from_version=1)[:2] == UPDATES[:2]
 
 
+def test_of_several_versions_whose_files_are_deleted_the_last_one_counts(tmp_path):
+    project = project_at(tmp_path)
+    uri = write_table(project, "leaders", ranked([("DELI", 1, "1.00", 1)]), position(1, run="1"))
+    for batch in range(2, 8):
+        merge(uri, ranked([("DELI", 1, f"{batch}.00", 1)]), batch, str(batch))
+    for version in range(3):
+        log = Path(uri) / "_delta_log" / f"{version:020d}.json"
+        for name in re.findall(r'"path":"([^"]+)"', log.read_text()):
+            (Path(uri) / name).unlink(missing_ok=True)
+    with pytest.raises(HistoryLost, match="the changes of version 0 can't be read") as lost:
+        changes_of(project)
+    assert "--from-version 3;" in lost.value.hint
+    assert {row[0] for row in changes_of(project, from_version=3)} == {3, 4, 5, 6}
+    with pytest.raises(UsageError) as refused:
+        changes_of(project, run="nope")
+    assert refused.value.hint.endswith("are: 7, 6, 5, 4, 3")
+
+
 def test_a_table_whose_feed_began_later_says_from_which_version_it_has_one(tmp_path):
     project = project_at(tmp_path)
     first = ranked([("DELI", 1, "9.50", 1)])

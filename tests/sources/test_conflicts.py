@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from tests.support.landed import Landed, NewLanded, Row, day, folder_of
 
-from sluice.errors import ExitCode, QualityStop
+from sluice.errors import ConfigError, ExitCode, QualityStop
 
 Lakes = Callable[..., Landed]
 POSITIVE = "{type: expect_column_values_to_be_between, column: v, min_value: 0"
@@ -112,3 +112,14 @@ def test_a_key_that_is_null_is_no_conflict(lakes: Lakes) -> None:
     lake = lakes("on_conflict: fail")
     warned(lake, row(1, 1), row(1, 2, g=None), row(1, 3, g=None))
     assert (values(lake), len(lake.quarantine())) == ({1: 1}, 2)
+
+
+def test_a_choice_among_the_rows_of_a_key_that_was_made_otherwise_is_refused(lakes: Lakes) -> None:
+    lake = lakes("sequence: [v]")
+    warned(lake, row(1, 1))
+    file = lake.folder / "config" / "pipelines" / "shop.yaml"
+    lake.declare(file.read_text().replace("sequence: [v]", "sequence: [v, id]"))
+    before = lake.versions("events", "events__deliveries")
+    with pytest.raises(ConfigError, match=r"built by a definition that differs .*sequence"):
+        warned(lake, row(1, 2), nth=1)
+    assert lake.versions("events", "events__deliveries") == before

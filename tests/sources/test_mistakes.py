@@ -75,6 +75,8 @@ def test_a_source(wrong: Mistakes, wording: Wording, source: str, told: str) -> 
     """
 sources: {x: {kafka: {topic: t, connection: c}, value: {format: json}, path: p/, schema: id INT}}
   .x: … path
+sources: {x: {kafka: {topic: t, connection: c}, value: {format: json}, path: p/, on_conflict: fail, format: csv, schema: id INT}}
+  .x: … format … on_conflict … path
 sources: {x: {kafka: {topic: t, connection: c}, schema: id INT}}
   .x: … value … {format: json}
 sources: {x: {path: p/, delivery: stream, value: {format: json}, schema: id INT}}

@@ -6,12 +6,13 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from fault_map import Reach, insert_reports, report_reached
 from fault_sites import Fault, faults_of
-from faults import ROOT, Tree, draw
+from faults import ROOT, First, Tree, draw
 
 MODULE = '''"""A module."""
 
@@ -154,6 +155,23 @@ def test_a_map_of_more_tests_is_added_to_the_one_there_is(
             file.write(f"{test}\t1.0\n")
         reached.insert(0, test)  # those beside the module come first
         assert Reach(tmp_path).tests_of(fault) == reached
+
+
+def test_tests_are_chosen_by_name_file_or_folder_in_the_order_given(tmp_path: Path) -> None:
+    every = [
+        f"tests/{name}" for name in ("a/test_x.py::one", "a/test_x.py::two[b/c]", "b/test_y.py::q")
+    ]
+
+    def chosen(*names: str) -> list[str]:
+        items = [SimpleNamespace(nodeid=name) for name in every]
+        First(names, tmp_path / "failed").pytest_collection_modifyitems(items)
+        return [item.nodeid for item in items]
+
+    assert chosen("tests/b/test_y.py::q", "tests/a/test_x.py::one") == [every[2], every[0]]
+    assert chosen("tests/a/test_x.py") == every[:2]
+    assert chosen("tests/b", "tests/a") == [every[2], *every[:2]]
+    assert chosen("tests/a/test_x.py::two[b/c]") == every[1:2]
+    assert chosen("tests/c") == []
 
 
 @pytest.mark.usefixtures("long")

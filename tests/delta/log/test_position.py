@@ -251,3 +251,24 @@ def test_commits_open_the_table_once(table: Small, monkeypatch: pytest.MonkeyPat
         table.commit(("insert", {"id": n, "v": "c"}), ("update", {"id": 1, "v": str(n)}))
         table.position_only(inputs=pins(sales=n))
     assert len(opened) <= 1
+
+
+def test_as_many_positions_as_asked_for_are_the_newest(table: Small) -> None:
+    for number in range(3, 6):
+        table.commit(("insert", {"id": number, "v": "x"}))
+    every = positions(table.uri)
+    assert [version for version, _ in every] == [5, 4, 3, 2, 1, 0]
+    for limit in range(1, 8):
+        assert positions(table.uri, limit) == every[:limit]
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_table_of_another_writer_has_no_position_and_no_batch(tmp_path: Path, more: int) -> None:
+    uri = str(tmp_path / "other")
+    for _ in range(more + 1):
+        foreign_insert(uri)
+    with pytest.raises(HistoryLost, match=rf"version {more} .*was not written by Sluice"):
+        head(uri)
+    found = head_as_found(uri)
+    assert found is not None
+    assert (found.position, found.next_batch, found.data_version) == (None, 1, more)

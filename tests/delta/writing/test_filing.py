@@ -1,6 +1,11 @@
-"""Which slices of a table are worth writing again."""
+"""Slices of a table, and which of them are worth writing again."""
 
-from sluice.delta.writing.filing import Slice
+from pathlib import Path
+
+import pyarrow as pa
+from deltalake import DeltaTable, write_deltalake
+
+from sluice.delta.writing.filing import Slice, slices_of
 from sluice.limits import Limits
 
 
@@ -9,3 +14,30 @@ def test_a_slice_is_worn_where_a_file_of_a_usual_size_has_many_marked_rows() -> 
     assert Slice(0, ("a", "b"), (50, 900), (11, 0)).has_worn_file(limits)
     assert not Slice(0, ("a", "b"), (50, 900), (10, 0)).has_worn_file(limits), "a fifth"
     assert not Slice(0, ("a", "b"), (49, 900), (40, 0)).has_worn_file(limits), "a small file"
+
+
+def test_slices_come_in_the_order_of_their_numbers_with_all_of_their_files(tmp_path: Path) -> None:
+    uri, days = str(tmp_path / "table"), (7, 3, 5, 3, 12, 7)
+    for day, count in zip(days, range(1, 7), strict=True):
+        rows = pa.table({"day": pa.array([day] * count, pa.int32()), "v": range(count)})
+        write_deltalake(uri, rows, mode="append", partition_by=["day"])
+    found = slices_of(DeltaTable(uri))
+    assert [(one.number, sorted(one.rows)) for one in found] == [
+        (3, [2, 4]),
+        (5, [3]),
+        (7, [1, 6]),
+        (12, [5]),
+    ]
+    for one in found:
+        paths = [Path(uri, path) for path in one.paths]
+        assert all(f"day={one.number}/" in path.as_posix() for path in paths)
+        assert one.bytes == sum(path.stat().st_size for path in paths)
+        assert (one.lost, one.row_count) == ((0,) * len(paths), sum(one.rows))
+
+
+def test_a_table_without_partitions_is_one_slice_without_a_number(tmp_path: Path) -> None:
+    uri = str(tmp_path / "table")
+    for count in (2, 3):
+        write_deltalake(uri, pa.table({"v": range(count)}), mode="append")
+    (found,) = slices_of(DeltaTable(uri))
+    assert (found.number, found.row_count, len(found.paths)) == (None, 5, 2)

@@ -37,3 +37,30 @@ def test_texts_are_joined_before_what_is_behind_them_is_added(spark: SparkSessio
     for text in ("1 || 2 + 3", "10 || 5 - 1"):
         with pytest.raises(UnsupportedLocally, match=r"string [-+] int"):
             spark.range(1).selectExpr(text).collect()
+
+
+@pytest.mark.parametrize(
+    ("text", "type_"),
+    [
+        ("-2147483648", "int"),
+        ("2147483647", "int"),
+        ("2147483648", "bigint"),
+        ("-2147483649", "bigint"),
+        ("- -2147483648", "int"),
+        ("-9223372036854775807", "bigint"),
+        ("-2147483648L", "bigint"),
+        ("-5S", "smallint"),
+        ("-5Y", "tinyint"),
+        ("-1.50", "decimal(3,2)"),
+        ("-1.5D", "double"),
+        ("-15e-1", "double"),
+    ],
+)
+def test_the_type_of_a_number_is_that_of_its_digits(
+    spark: SparkSession, text: str, type_: str
+) -> None:
+    rows = spark.range(1).selectExpr(f"{text} AS x")
+    assert rows.schema["x"].dataType.simpleString() == type_
+    if text.count("-") == 1:
+        number = text.rstrip("LSYD")
+        assert float(rows.collect()[0].x) == float(number)

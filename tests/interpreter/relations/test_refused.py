@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from decimal import ROUND_HALF_UP, Decimal
 from functools import reduce
 from operator import add
+from random import Random
 
 import pytest
 from pyspark.sql import DataFrame
@@ -191,3 +192,40 @@ def test_a_sum_that_only_some_orders_of_its_rows_keep_in_range() -> None:
     with interpreting(session):
         assert session.range(1, 3).selectExpr(near).collect()[0].s == 9223372036854775800
     refused("sum(element_at(array(9223372036854775807L, 9L, -9L), CAST(id AS INT)))", count=3)
+
+
+@pytest.mark.parametrize(
+    ("type_", "most"),
+    [("BIGINT", 2**63 - 1), ("DECIMAL(38, 0)", 10**38 - 1), ("DECIMAL(28, 0)", 10**38 - 1)],
+)
+def test_sums_at_the_ends_of_their_type_are_pythons_or_are_left_to_spark(
+    type_: str, most: int
+) -> None:
+    """They are left to it if some order of a frame's rows would leave the type."""
+    session, chance, least = Session(), Random(1), -most - (type_ == "BIGINT")
+    largest = most if type_ != "DECIMAL(28, 0)" else 10**28 - 1
+    ends = (largest, largest - 1, max(least, -largest), largest // 2 + 1, -largest // 2, 0, 1, -1)
+    outcomes = set()
+    with interpreting(session):
+        for _ in range(40):
+            values = [chance.choice((*ends, None)) for _ in range(chance.randint(1, 4))]
+            texts = ", ".join("NULL" if v is None else f"'{v}'" for v in values)
+            rows = session.range(1, len(values) + 1).selectExpr(
+                "id", f"CAST(element_at(array({texts}), CAST(id AS INT)) AS {type_}) AS v"
+            )
+            over = "OVER (ORDER BY id ROWS UNBOUNDED PRECEDING)"
+            frames = [[v or 0 for v in values[: i + 1]] for i in range(len(values))]
+            fits = all(
+                sum(v for v in frame if v > 0) <= most and sum(v for v in frame if v < 0) >= least
+                for frame in frames
+            )
+            outcomes.add(fits)
+            try:
+                found = [r.s for r in rows.selectExpr(f"sum(v) {over} AS s").collect()]
+            except UnsupportedLocally:
+                assert not fits, values
+                continue
+            assert fits, values
+            seen = [values[: i + 1].count(None) <= i for i in range(len(values))]
+            assert found == [sum(f) if any_ else None for f, any_ in zip(frames, seen, strict=True)]
+    assert True in outcomes

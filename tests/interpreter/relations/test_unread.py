@@ -119,3 +119,12 @@ def test_entries_of_a_group_by_a_map_are_in_the_order_of_its_keys(session: Sessi
     made = F.expr("map_from_arrays(array('b', 'a'), array(1, 2))").alias("m")
     (found,) = session.range(2).groupBy(made).count().collect()
     assert [*found.m.items()] == [("a", 2), ("b", 1)]
+
+
+def test_constants_beside_a_sum_are_of_one_row(session: Session) -> None:
+    for count in (0, 3):
+        rows = session.range(count)
+        assert [tuple(row) for row in rows.selectExpr("7 AS n", "count(*) AS c").collect()] == [
+            (7, count)
+        ]
+        assert len(rows.selectExpr("7 AS n", "id").collect()) == count

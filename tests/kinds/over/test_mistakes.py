@@ -1,10 +1,12 @@
 # ruff: noqa: E501 - a mistake stands in one line
 """What people get wrong in window functions, and the line that each gets."""
 
-from tests.support.declaring import Mistakes, OfViews
+import pytest
+from tests.support.declaring import Load, Mistakes, OfViews
 from tests.support.wording import Wording, each
 
 from sluice.declare.meaning import definition
+from sluice.errors import ConfigError
 
 
 def of(expression: str, more: str = "order_by: [at]") -> str:
@@ -103,3 +105,26 @@ def test_a_frame_of_rows_means_what_it_meant_before_distances(table: OfViews) ->
     declared = "order_by: [at], select: {id: id, x: 'sum(id) OVER (w ROWS 2 PRECEDING)'}"
     found = table(f"v: {{kind: over, from: sales, {declared}}}")
     assert definition(found) == "dc363df92762f6d0"
+
+
+FITTING = {
+    "id": ("1",),
+    "price": ("1", "2.5", "1e0"),
+    "date(at)": ("1", "INTERVAL '7' DAYS", "INTERVAL '1' MONTH"),
+    "at": ("INTERVAL '7' DAYS", "INTERVAL '1' HOUR", "INTERVAL '1' MONTH"),
+    "item": (),
+}
+
+
+@pytest.mark.parametrize("order", [*FITTING, "of_unknown_type(id)"])
+def test_a_range_goes_by_what_can_be_added_to_its_order(shop: Load, order: str) -> None:
+    every = dict.fromkeys(d for some in FITTING.values() for d in some)
+    for distance in every:
+        call = f"count(*) OVER (w RANGE BETWEEN {distance} PRECEDING AND CURRENT ROW)"
+        view = f'v: {{kind: over, from: sales, order_by: ["{order}"], select: {{id: id, x: "{call}"}}}}'
+        try:
+            shop(view)
+            is_refused = False
+        except ConfigError as error:
+            is_refused = "a RANGE of it goes by" in str(error)
+        assert is_refused is (distance not in FITTING.get(order, every)), distance

@@ -150,6 +150,64 @@ REFUSED = {
     "SELECT id FROM orders o WHERE EXISTS (SELECT k FROM people p WHERE p.k > o.k GROUP BY k)": (
         "may be correlated with the outer query by equalities only"
     ),
+    # One part of a query that has another form, another number of columns, or a clause too many.
+    "SELECT id FROM orders UNION SELECT k, n FROM people": (
+        "both sides of a set operation must have the same number of columns"
+    ),
+    "SELECT sum(v) OVER nowhere AS s FROM orders": "window 'nowhere' is not defined",
+    "SELECT sum(v) OVER (PARTITION BY g ROWS 1 PRECEDING) AS s FROM orders": (
+        "a frame needs an ORDER BY"
+    ),
+    "SELECT id FROM orders o WHERE k IN (SELECT k FROM people p WHERE p.w = o.g LIMIT 1)": (
+        "LIMIT in a correlated subquery needs ORDER BY"
+    ),
+    "SELECT id FROM orders o WHERE v = 1 OR (k, v) IN (SELECT k, n FROM people)": (
+        "IN inside another condition must compare one column"
+    ),
+    "SELECT g, count(*) AS n FROM orders GROUP BY g HAVING max(v) IN (SELECT n FROM people) "
+    "OR g = 'a'": ("IN inside another condition must compare one column, no aggregate"),
+    "SELECT id FROM orders o WHERE v IN (SELECT max(n) FROM people p WHERE p.k = o.k HAVING "
+    "count(*) > 1)": ("IN over a correlated aggregate compares one value, without HAVING"),
+    "SELECT id FROM orders o WHERE (v, k) IN (SELECT max(n), max(k) FROM people p WHERE p.k "
+    "= o.k)": ("IN over a correlated aggregate compares one value"),
+    "SELECT o.id, q.a FROM orders o, LATERAL (SELECT 1 FROM people p WHERE p.k = o.k UNION "
+    "SELECT 2) AS q(a)": ("a LATERAL query must be one SELECT"),
+    "SELECT o.id, e FROM orders o LATERAL VIEW posexplode(array(k)) t AS e": "gives",
+    "SELECT o.id FROM orders o LATERAL VIEW inline(array(struct(1, 2))) t AS e": "explode an array",
+    "SELECT o.id FROM orders o JOIN missing.people p ON o.k = p.k": "unknown table",
+    "SELECT o.id FROM a.b.orders o": "write `table` or `pipeline.table`",
+    "SELECT o.id FROM orders o JOIN (VALUES (id)) AS n(a) ON o.k = n.a": "VALUES must be constants",
+    "SELECT o.id, e FROM orders o JOIN LATERAL explode(array(o.k)) AS t(e) ON t.e > 1": (
+        "join a LATERAL array by CROSS JOIN, or LEFT JOIN"
+    ),
+    "SELECT DISTINCT ON (k) id FROM orders": "DISTINCT ON is not Spark SQL",
+    "SELECT DISTINCT k FROM orders ORDER BY v LIMIT 2": (
+        "ORDER BY of a SELECT DISTINCT sorts by columns that it shows"
+    ),
+    "SELECT id FROM orders ORDER BY id LIMIT k": "wants a number",
+    "SELECT id FROM orders ORDER BY id LIMIT 2 OFFSET k": "wants a number",
+    "SELECT id, (SELECT k, n FROM people) AS x FROM orders": (
+        "a scalar subquery must be one SELECT of one column"
+    ),
+    "SELECT id, (SELECT max(n) FROM people p WHERE p.k = o.k HAVING max(n) > 1) AS x FROM "
+    "orders o": ("a scalar subquery with HAVING, DISTINCT or LIMIT"),
+    "SELECT id, (SELECT DISTINCT max(n) FROM people p WHERE p.k = o.k) AS x FROM orders o": (
+        "a scalar subquery with HAVING, DISTINCT or LIMIT"
+    ),
+    "SELECT id, (SELECT max(n) FROM people p WHERE p.k = o.k LIMIT 1) AS x FROM orders o": (
+        "LIMIT in a correlated subquery needs ORDER BY"
+    ),
+    "SELECT k, listagg(DISTINCT g, ',') WITHIN GROUP (ORDER BY v) AS l FROM orders GROUP BY k": (
+        "distinct strings can only be ordered by themselves"
+    ),
+    "SELECT id FROM orders WHERE v > ANY (SELECT n FROM people)": "ANY",
+    "SELECT * FROM (SELECT k, v, g FROM orders) PIVOT (sum(v) FOR k IN (1 + 1, 2))": (
+        "name the value or the aggregate with AS"
+    ),
+    "SELECT count(*) AS n FROM orders GROUP BY g HAVING v > 1": "is neither in GROUP BY",
+    "SELECT id FROM orders SORT BY id": "can't be maintained",
+    "SELECT id FROM orders CLUSTER BY id": "can't be maintained",
+    "SELECT id FROM orders DISTRIBUTE BY id": "can't be maintained",
 }
 
 

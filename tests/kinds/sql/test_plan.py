@@ -82,3 +82,29 @@ def test_a_query_is_of_the_kind_that_its_user_wrote_and_its_parts_of_their_own(
     assert [part.kind for part in table.parts] == kinds == ["cogroup", "topk"]
     with pytest.raises(UsageError, match="'v' is of kind sql"):
         Lake(project).of_kind("v", type(project.graph.table("orders").spec), "fetch")
+
+
+KEPT = {"LEFT": "l", "RIGHT": "r", "FULL": "lr", "LEFT ANTI": "l"}  # rows without a match, too
+NULLED = {"LEFT": "r", "RIGHT": "l", "FULL": "lr"}
+
+
+@pytest.mark.parametrize("join", ["INNER", "LEFT SEMI", *KEPT])
+def test_a_side_of_a_join_is_a_table_only_if_the_join_cannot_filter_or_compute_it(
+    tmp_path: Path, join: str
+) -> None:
+    """It can't filter a side whose rows stay without a match, nor compute one that is null then."""
+    (tmp_path / "pipelines").mkdir()
+    declared = HEAD + SOURCES + view("v", "SELECT id FROM orders")
+    (tmp_path / "pipelines" / "shop.yaml").write_text(declared)
+    project = load(tmp_path)
+    shown = "id, v" if join.startswith("LEFT ") else "id, v, n"
+    for side in "lr":
+        for one, where, sides in (("v", " WHERE v > 1", KEPT), ("v + 1", "", NULLED)):
+            own = f"(SELECT k, id, {one} AS v FROM orders{where})"
+            if side == "r":
+                own = own.replace("v", "n").replace("orders", "people").replace(" id", " pid")
+            left, right = (own, "people") if side == "l" else ("orders", own)
+            sql = f"SELECT {shown} FROM {left} o {join} JOIN {right} p ON o.k = p.k"
+            kinds = [part.kind for part in parts_of_query(project, sql, "shop")]
+            is_apart = side in sides.get(join, "")
+            assert kinds == (["select", "join"] if is_apart else ["join"]), (side, where)

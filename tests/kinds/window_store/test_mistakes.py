@@ -28,3 +28,12 @@ def test_a_window_stores_key_is_not_nested(mistakes: Mistakes) -> None:
         "s: {kind: window_store, from: g, key: [ids], time: last}"
     )
     assert told == ["12: views.s.key: ids is ARRAY; reads sort by plain values: select those"]
+
+
+def test_names_of_the_key_that_are_selected_otherwise_come_in_order(mistakes: Mistakes) -> None:
+    key, select = "[price, item, id]", "{price: item, id: price, item: id}"
+    told = mistakes(
+        f"s: {{kind: window_store, from: sales, key: {key}, time: at, select: {select}}}"
+    )
+    each_ = [one.partition(":")[2].partition(":")[0].strip() for one in told]
+    assert each_ == [f"views.s.select.{name}" for name in ("id", "item", "price")]

@@ -12,6 +12,7 @@ from sluice.read.key_order import (
     LAST,
     UNKNOWN,
     Bounds,
+    KeyColumns,
     KeyOrder,
     KeyRange,
     places,
@@ -98,3 +99,49 @@ def test_a_key_of_several_columns_excludes_by_each(
 ) -> None:
     bounds = {"a": Bounds(1, 8, has_nulls=False), "b": Bounds(10, 20, has_nulls=None in low)}
     assert KeyRange(("a", "b"), places(low), places(high)).may_hold(bounds) is expected
+
+
+some_keys = st.one_of(st.none(), st.tuples(keys, st.integers(1, 2)).map(lambda k: k[0][: k[1]]))
+
+
+@given(st.lists(keys), some_keys, some_keys, st.booleans())
+def test_a_range_keeps_the_rows_between_its_bounds_and_excludes_no_unit_with_one(
+    rows, low, high, is_open
+):
+    key_range = KeyRange(("a", "b"), low and places(low), high and places(high), is_open)
+
+    def is_inside(row):
+        above = low is None or (
+            placed(row[: len(low)]) > placed(low)
+            or (not is_open and placed(row[: len(low)]) == placed(low))
+        )
+        below = high is None or (
+            placed(row[: len(high)]) < placed(high)
+            or (not is_open and placed(row[: len(high)]) == placed(high))
+        )
+        return above and below
+
+    inside = [row for row in rows if is_inside(row)]
+    assert key_range.rows(table_of(rows)).to_pylist() == table_of(inside).to_pylist()
+    bounds = {name: bounds_of([row[i] for row in rows]) for i, name in enumerate("ab")}
+    assert key_range.may_hold(bounds) or not inside
+
+
+@given(some_keys, some_keys)
+def test_bounds_are_backward_if_their_common_columns_are(low, high):
+    columns = KeyColumns.of("t", ("a", "b"), SCHEMA)
+    width = min(len(low or ()), len(high or ()))
+    expected = placed((low or ())[:width]) > placed((high or ())[:width])
+    assert columns.are_backward(low, high) is expected
+    if low is None and high is None:
+        assert columns.between(low, high) == ()
+    else:
+        (found,) = columns.between(low, high)
+        assert (found.low, found.high) == (low and places(low), high and places(high))
+
+
+@given(keys, keys)
+def test_a_place_precedes_others_strictly_and_mirrored(one, other):
+    a, b = places(one), places(other)
+    assert KeyOrder(("a", "b")).precedes(a, b) is (placed(one) < placed(other))
+    assert KeyOrder(("a", "b"), True).precedes(a, b) is (placed(one) > placed(other))

@@ -337,7 +337,7 @@ def _check_foreign(uri: str, found: tuple[int, Position] | None, version: int) -
         later += range(commit - 1, position.after, -1)
     log = Log(uri)
     gone = log.missing_commits(later)
-    if gone or (found is None and not later):
+    if gone:
         raise LogCleaned(
             f"the log of {uri} has no position any more: {max(gone)} is gone",
             hint=_rebuild_hint(uri),

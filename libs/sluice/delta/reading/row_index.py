@@ -505,7 +505,7 @@ def codes_of(values: pa.Array) -> Codes:
     else:
         number = values.cast(pa.int32()) if pa.types.is_date32(type_) else values
         whole = number.cast(pa.int64()).fill_null(0)
-        codes = whole.to_numpy(zero_copy_only=False).view(np.uint64).copy()
+        codes = whole.to_numpy().view(np.uint64).copy()
     if values.null_count:
         codes[values.is_null().to_numpy(zero_copy_only=False)] = _NULL
     return codes

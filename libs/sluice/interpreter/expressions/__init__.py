@@ -71,7 +71,7 @@ class Convert(ExpressionNode):
 
     child: ExpressionNode
     type: DataType
-    is_try: bool = False
+    is_try: bool
 
 
 @dataclass(frozen=True, eq=False, slots=True)

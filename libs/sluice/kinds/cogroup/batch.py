@@ -221,7 +221,6 @@ class CogroupBatch(Batch[CogroupState]):
     def _old_rows(self, change: DataFrame) -> DataFrame:
         """Return the state's rows of the groups of a change."""
         groups = change.select(*names(self.operator.group))
-        known = self.horizon is None
         few = None
         if self.horizon is None:
             few = picked_own(self.context, self.plan, groups, self.operator)

@@ -15,7 +15,7 @@ from tests.sources.kafka.decoding.odd import ODD
 
 from sluice.interpreter.local_session import Session, interpreting
 from sluice.sources.kafka import rows as message_rows
-from sluice.sources.kafka.avro import columns_of_record, plain_record
+from sluice.sources.kafka.avro import columns_of_record, plain_record, read_record
 from sluice.sources.kafka.json import columns_of_json
 from sluice.sources.kafka.records import (
     Message,
@@ -128,6 +128,16 @@ def test_plain_avro_is_read_by_columns_and_other_records_are_not() -> None:
     record = plain_record(parse_schema(nested), {})
     assert record
     assert columns_of_record(record, [as_avro(Random(1), 0)], {"r": StringType()}) is None
+
+
+def test_one_number_of_more_than_64_bits_is_enough_for_doubt() -> None:
+    head, ones = b"\0\0\0\0\1", b"\xff" * 9
+    least, zero, longer = (head + one for one in (ones + b"\1", b"\0", ones + b"\2"))
+    found = read_record({"id": "long"}, [zero, least, least])
+    assert found
+    assert found["id"].to_pylist() == [0, -(2**63), -(2**63)]
+    for values in ([longer], [least, longer], [zero, longer, least], [head + ones + b"\x81\0"]):
+        assert read_record({"id": "long"}, values) is None
 
 
 def test_a_message_is_kept_whole() -> None:

@@ -144,6 +144,13 @@ def sent(id_: int, value: bytes) -> Message:
     return Message(0, 0, 0, None, b"\0" + id_.to_bytes(4, "big") + value)
 
 
+@pytest.mark.parametrize("value", [b"", b"\0", b"\0\0\0\3", b"\1\0\0\0\3\2\0", b'{"id": 1}'])
+def test_a_message_without_the_id_of_a_schema_is_named_so(value: bytes) -> None:
+    read = reader_of(ValueFormat(format="avro", registry="shop_registry"), (), "t")
+    with pytest.raises(Unusable, match=r"^the message does not begin with the id of a schema$"):
+        read(Message(0, 0, 0, None, value))
+
+
 def test_schemas_may_refer_to_others() -> None:
     read = reader_of(ValueFormat(format="avro", registry="shop_registry"), (), "t")
     bill = b"\2\2x\4"  # 1, "x", 2 in Avro's binary encoding
