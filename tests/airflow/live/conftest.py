@@ -30,6 +30,11 @@ PIPELINES = {
     "heard": HEARD,
     "crm": CRM,
 }
+CALM = {  # few tasks follow each other, and no file of a DAG changes: both are seldom looked for
+    "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "1",
+    "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "120",
+    "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "120",
+}
 
 
 @pytest.fixture(scope="package")
@@ -60,7 +65,7 @@ def alerts() -> Iterator[list[dict[str, Any]]]:
 def stack(folder: Path, alerts: list[dict[str, Any]]) -> Iterator[Stack]:
     """Airflow with a Spark Connect server, started once."""
     places = {"SLUICE_LAKE": folder / "lake", "SLUICE_LANDING": folder / "landing"}
-    variables = {name: str(place) for name, place in places.items()} | STOPS | LEAN
+    variables = {name: str(place) for name, place in places.items()} | STOPS | LEAN | CALM
     stack = Stack(folder / "airflow", "connect", Ports.free(), root=folder, variables=variables)
     with stack.running():
         yield stack

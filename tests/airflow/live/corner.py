@@ -63,6 +63,7 @@ SALES: Mapping[str, list[tuple[int, str, int, int]]] = {
     DAYS[3]: [(1, "tea", 90, 4), (6, "ham", 2, 1)],
 }
 TABLES = ("sales", "items", "best")
+POLLED = 1.0  # seconds between two questions: each takes the server as long as a task's
 
 
 def sell(landing: Path, day: str, sales: Iterable[tuple[int, str, int, int]]) -> None:
@@ -81,7 +82,7 @@ def await_run(client: AirflowClient, dag: str, run: str, patience: float = 400) 
         states = [found.state for found in client.runs(dag) if found.id == run]
         if states and states[0] in DONE:
             return states[0]
-        time.sleep(0.5)
+        time.sleep(POLLED)
     raise TimeoutError(f"{run} of {dag} did not end within {patience} s")
 
 
@@ -92,7 +93,7 @@ def await_all(client: AirflowClient, dag: str, least: int, patience: float = 400
         states = [run.state for run in client.runs(dag)]
         if len(states) >= least and all(state in DONE for state in states):
             return
-        time.sleep(0.5)
+        time.sleep(POLLED)
     raise TimeoutError(f"{dag} has runs that did not end within {patience} s: {states}")
 
 

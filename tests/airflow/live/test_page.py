@@ -101,9 +101,9 @@ def test_the_graph_has_the_colours_of_the_last_run(client: AirflowClient, page: 
         assert best.locator("rect").get_attribute("class") == "passed"
 
 
-@pytest.fixture(params=["light", "dark"])
+@pytest.fixture(scope="module", params=["light", "dark"])
 def page(browser: "Browser", stack: Stack, request: pytest.FixtureRequest) -> Iterator["Page"]:
-    """A page of Airflow's UI, logged in, with that theme chosen in Airflow."""
+    """A page of Airflow's UI, logged in, with that theme chosen in Airflow; tests go on with it."""
     context = browser.new_context(
         base_url=stack.airflow.url, viewport={"width": 1500, "height": 950}
     )
