@@ -1,7 +1,6 @@
 """Other engines read the same rows, today's and earlier ones, on a disk and from a store."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -10,6 +9,7 @@ import pytest
 from deltalake import DeltaTable
 from tests.crash.shop import CORRECTED, FIRST, Shop, day
 from tests.stores.stored_shop import HIDDEN, TABLES, StoredShop, shown
+from tests.support.stores import Store, using
 
 import sluice
 
@@ -38,16 +38,17 @@ ENGINES = (by_delta_rs, by_pandas, by_polars, by_duckdb)
 Read = Callable[[str, int], list[dict[str, Any]]]
 
 
-@pytest.fixture(params=["disk", "store"])
-def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Shop:
+@pytest.fixture(scope="module", params=["disk", "store"])
+def lake(
+    request: pytest.FixtureRequest, store: Store, tmp_path_factory: pytest.TempPathFactory
+) -> Shop:
     """Two days of the shop: one delivered, one corrected."""
-    if request.param == "disk":
-        shop = Shop.create(tmp_path / "disk")
-    else:
-        shop = StoredShop.begin(tmp_path / "store", request.getfixturevalue("store"))
-    for rows in (FIRST, CORRECTED):
-        shop.land(1, *rows)
-        shop.run(day(1))
+    folder = tmp_path_factory.mktemp("shop") / request.param
+    with using(store.environ()):
+        shop = Shop.create(folder) if request.param == "disk" else StoredShop.begin(folder, store)
+        for rows in (FIRST, CORRECTED):
+            shop.land(1, *rows)
+            shop.run(day(1))
     return shop
 
 
