@@ -31,7 +31,10 @@ from sluice.spark.java import java_home
 
 LIST = Path(__file__).with_name("broker_jars.txt")
 STARTS_WITHIN_S = 240
-JAVA = ("-Xms64m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+JAVA = (
+    *("-Xms64m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
+    *("-XX:+UnlockDiagnosticVMOptions", "-XX:-BytecodeVerificationRemote"),  # starts sooner
+)
 PROPERTIES = """\
 process.roles={roles}
 node.id={node}

@@ -16,7 +16,7 @@ from postgres import Postgres, programs
 from sluice.read.lake import Lake
 from stack import ROOT, Ports, Stack
 
-from .live.corner import CORNER, DAYS, SALES, await_run, log_of, sell, states
+from .live.corner import CALM, CORNER, DAYS, SALES, await_run, log_of, sell, states
 
 SETTINGS = """
 lake: ${SLUICE_LAKE:-lake}
@@ -71,6 +71,7 @@ def stack(home: Path, database: Postgres) -> Iterator[Stack]:
         "SLUICE_LANDING": str(home / "landing"),
         "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
         "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": database.address,
+        **CALM,
     }
     stack = Stack(home / "airflow", "submit", Ports.free(), root=home, variables=variables)
     with stack.running():

@@ -13,7 +13,7 @@ from airflow_client import AirflowClient
 from sluice.read.lake import Lake
 from stack import ROOT, Ports, Stack
 
-from .corner import CORNER, DAYS, NEWS, SALES, sell, webhook
+from .corner import CALM, CORNER, DAYS, NEWS, SALES, sell, webhook
 from .etl import write as write_etl
 from .shelf import DIGEST, SHELF
 from .theirs import CRM, HEARD
@@ -29,11 +29,6 @@ PIPELINES = {
     "till": TILL,
     "heard": HEARD,
     "crm": CRM,
-}
-CALM = {  # few tasks follow each other, and no file of a DAG changes: both are seldom looked for
-    "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "1",
-    "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "120",
-    "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "120",
 }
 
 

@@ -63,6 +63,11 @@ SALES: Mapping[str, list[tuple[int, str, int, int]]] = {
     DAYS[3]: [(1, "tea", 90, 4), (6, "ham", 2, 1)],
 }
 TABLES = ("sales", "items", "best")
+CALM = {  # few tasks follow each other, and no file of a DAG changes: both are seldom looked for
+    "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "1",
+    "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "120",
+    "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "120",
+}
 POLLED = 1.0  # seconds between two questions: each takes the server as long as a task's
 
 
