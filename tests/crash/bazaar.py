@@ -21,7 +21,6 @@ from typing import Any, Literal
 from deltalake import DeltaTable
 from pyarrow.fs import LocalFileSystem, copy_files
 from tests.crash.shop import PASSING, Deployed, day
-from tests.support.indexing import index_small_tables
 from tests.support.lake import counted, stored_rows
 
 from sluice.declare.project import Project, load
@@ -352,13 +351,12 @@ RANGE, MANY = 2_000, 150  # keys that scattered and near days draw from, and how
 def loaded(config: Path) -> Project:
     """The project; all of its tables count as large if the committer is MARKING.
 
-    Then they lie in small files of several row groups, and are indexed.
+    Then they lie in small files of several row groups.
     """
     changed: dict[str, float] = {}
     is_large = (config / LARGE).exists()
     own_commits.GROUP_ROWS = 40 if is_large else GROUP_ROWS
     if is_large:
-        index_small_tables()
         changed |= {"merged_bytes": -1, "marked_share": 1_000, "read_here_bytes": -1}
         changed |= {"piece_bytes": 2_000, "file_rows": 120}
     if (config / BY_SPARK).exists():

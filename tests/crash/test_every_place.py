@@ -20,6 +20,7 @@ from sluice.declare.project import Project
 from sluice.delta.log.files import has_vectors
 from sluice.delta.places.delta_rs import open_table
 from sluice.delta.places.failpoint import VARIABLE
+from sluice.language.interval import Interval
 from sluice.limits import Limits
 
 MORE = """
@@ -48,7 +49,6 @@ NEW = ("beside", "flows", "shops", "steps")
 STEPS = ("creating", "created", "pinned", "committing", "committed")
 PLACES = ("committing:beside", "committed:flows", "pinned:shops", "committed:steps")
 MARKING = (
-    "sealing:index",
     "indexing:totals__state",
     "sealing:index#4",
     "marked:totals__state",
@@ -71,9 +71,12 @@ class MarkedMall(Mall):
 
     @property
     def project(self) -> Project:
-        index_small_tables()
         limits = Limits(merged_bytes=-1, marked_share=1_000, read_here_bytes=-1)
         return super().project.model_copy(update={"limits": limits})
+
+    def run(self, *intervals: Interval) -> list[str]:
+        index_small_tables()  # in a process of its own
+        return super().run(*intervals)
 
 
 def go(kind: type[Mall], folder: Path, place: str) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests.crash.bazaar import loaded
+from tests.support.indexing import index_small_tables
 from tests.support.tasks import context
 
 from sluice.airflow.blueprint import Task, TaskKind
@@ -91,6 +92,7 @@ def main(folder: str) -> None:
         "spark.sql.warehouse.dir": f"{folder}/warehouse",
         "spark.local.dir": f"{folder}/local",
     }
+    index_small_tables()
     spark = Spark(SparkSettings(master="local[2]", conf=conf, drivers=("s3",)))
     if COLD not in os.environ:  # no batch that it is asked for needs Spark
         spark.tune(small=True).range(1).count()
