@@ -38,8 +38,6 @@ from sluice.engine.windows import Horizon, late_of_change, latest_time
 from sluice.language.interval import EPOCH
 from sluice.language.names import OF_FEED
 
-BROADCAST_ROWS = 1_000_000  # of the feeds
-
 Op_co = TypeVar("Op_co", bound=Operator, covariant=True)
 
 
@@ -263,12 +261,6 @@ class Batch(Generic[Op_co]):
         is_large = max(sizes) > limits.read_here_bytes
         return bounds_of(touched, operator.group) if is_large else None
 
-    def broadcast(self, touched: DataFrame) -> DataFrame:
-        """Return the groups that the feeds touch, to be sent to all of a scan's tasks if few."""
-        rows = self.plan.size.rows
-        is_few = rows is not None and rows <= BROADCAST_ROWS
-        return F.broadcast(touched) if is_few else touched
-
     def warnings_of(self, done: Committed) -> tuple[str, ...]:
         """Return warnings about the rows that the batch has committed."""
         return ()
@@ -305,7 +297,7 @@ class Batch(Generic[Op_co]):
             touched, rows, current, bounds = few.touched, few.inputs, few.current, None
         else:
             bounds = self.bounds(touched)
-            rows, current, touched = snapshots, self.current(), self.broadcast(touched)
+            rows, current = snapshots, self.current()
         found = operator.recompute(self.pick_needed(rows), self.references(), touched, bounds)
         old = within(current if bounds is None else current.where(bounds), touched, operator.group)
         expired = 0

@@ -79,7 +79,6 @@ RUNTIME_CONF: Mapping[str, str] = {
     "spark.sql.execution.arrow.localRelationThreshold": "8MB",  # more would fill its heap
     "spark.sql.optimizer.windowGroupLimitThreshold": "1000000",  # limits ranks before a shuffle
     "spark.sql.inMemoryColumnarStorage.compressed": "false",  # kept rows are read once or twice
-    "spark.sql.broadcastTimeout": "3600",  # seconds for what is broadcast, which a batch computes
 }
 STATIC_CONF: Mapping[str, str] = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",

@@ -206,8 +206,8 @@ class CogroupBatch(Batch[CogroupState]):
         old = local.state if local else self._old_rows(change)
         found = changed_groups(self.operator, merge_change(self.operator, old, change), self.alive)
         expired = self.count_late(prepared.values())
-        held = Here.of(found) if local else InSpark(self.hold(found))
-        whole, recomputed = self._mend(held)
+        groups = Here.of(found) if local else InSpark(self.hold(found))
+        whole, recomputed = self._mend(groups)
         changed = whole.where(is_given(CHANGE))
         view = CogroupView(self.operator, self.plan.node.id)
         return BatchResult(
@@ -224,7 +224,7 @@ class CogroupBatch(Batch[CogroupState]):
         few = None
         if self.horizon is None:
             few = picked_own(self.context, self.plan, groups, self.operator)
-        return self.current_of(self.broadcast(groups)) if few is None else few
+        return self.current_of(groups) if few is None else few
 
     def _net(self, local: GroupReads | None) -> Mapping[str, DataFrame]:
         if local is None:

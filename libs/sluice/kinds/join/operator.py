@@ -344,7 +344,7 @@ class JoinBatch(Batch[JoinedRows]):
             found = snapshot_at(self.session, self.context, join, other, pin)
         rows = join.prepare(other, found)
         near = rows if bounds is None else rows.where(bounds)
-        return {other: within(near, self.broadcast(touched), join.group)}
+        return {other: within(near, touched, join.group)}
 
     @classmethod
     def remarks(cls, context: Context, plan: BatchPlan) -> tuple[str, ...]:

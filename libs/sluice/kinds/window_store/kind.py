@@ -131,10 +131,10 @@ def _check(spec: WindowStore, scope: Scope, mistakes: TableMistakes) -> None:
 
 def _check_rest(spec: WindowStore, rest: dict[str, str], mistakes: TableMistakes) -> None:
     selected = spec.select or {}
-    for name in {*spec.key} & selected.keys() - plain_columns(selected):
+    for name in sorted({*spec.key} & selected.keys() - plain_columns(selected)):
         mistakes.add(("select", name), f"{name} is the store's key as it is; use another name")
     own = {"window_start"} | ({"window_end"} if spec.window else set())
-    for name in own & rest.keys():
+    for name in sorted(own & rest.keys()):
         at = ("select", name) if spec.select else ()
         mistakes.add(at, f"{name} is the store's own column; `select` the others, or rename it")
 
