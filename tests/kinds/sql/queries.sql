@@ -560,3 +560,22 @@ FROM orders GROUP BY g, v HAVING max(v) > 0 AND v < 12 AND count(*) FILTER (WHER
 -- counted_ones
 SELECT g, count(1) AS n, count(1) FILTER (WHERE v > 0) AS above
 FROM orders GROUP BY g;
+
+-- among_before_a_join
+SELECT o.id, p.w, e.kind
+FROM people p, orders o, events e
+WHERE o.k = p.k AND e.id = o.id AND o.k IN (SELECT k FROM people WHERE n > 0) AND p.n IN (SELECT v FROM orders)
+  AND (o.id, o.v) IN (SELECT id, x FROM events) AND o.v IN (SELECT n FROM people GROUP BY n HAVING count(*) > 0);
+
+-- among_beside_an_outer_join
+SELECT o.id, p.w FROM orders o LEFT JOIN people p ON p.k = o.k
+WHERE o.v IN (SELECT n FROM people) AND p.k NOT IN (SELECT n FROM people WHERE n > 1);
+
+-- among_tied_and_of_two
+SELECT o.id AS a, p.pid AS b FROM orders o JOIN people p ON p.k = o.k
+WHERE o.v IN (SELECT e.x FROM events e WHERE e.id = o.id) AND (o.v, p.n) IN (SELECT v, v FROM orders);
+
+-- among_with
+WITH few AS (SELECT k, n FROM people WHERE n > 0)
+SELECT o.id AS a, few.n AS b, count(*) AS c FROM orders o JOIN few ON few.k = o.k
+WHERE few.n IN (SELECT v FROM orders) AND o.g IN (SELECT g FROM orders WHERE v > 0) GROUP BY 1, 2;

@@ -31,7 +31,7 @@ CHAINS_OF_TPCH = {
     "q15": "2 cogroup, 2 join",
     "q16": "3 join, 2 cogroup",
     "q17": "2 join, 2 cogroup, select",
-    "q18": "3 join, 2 cogroup, topk",
+    "q18": "2 cogroup, 3 join, topk",
     "q19": "join, cogroup, select",
     "q20": "4 join, cogroup",
     "q21": "5 join, cogroup, topk",

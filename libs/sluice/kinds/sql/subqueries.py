@@ -30,6 +30,7 @@ from sluice.kinds.sql.trees import (
     is_aggregate,
     is_count,
     key_of,
+    own_sources,
     own_tables,
     sql,
     substitute,
@@ -65,6 +66,45 @@ def keep(joined: JoinedSources, condition: Tree) -> None:
     else:
         replaced = with_scalars(joined, {"condition": inner})["condition"]
         joined.rows = joined.rows.filter([joined.rows.resolve(replaced)])
+
+
+def test_before_joins(select: exp.Select, conditions: list[Tree]) -> list[Tree]:
+    """Put `t.x IN (query)` into a query of `t` in FROM, so that fewer rows of `t` are joined.
+
+    Return the other conditions. All stay if a join keeps rows without a match.
+    """
+    joins = select.args.get("joins") or ()
+    if not joins or select.args.get("laterals") or not all(map(_is_inner, joins)):
+        return conditions
+    left = []
+    for condition in conditions:
+        table = _table_to_test(select, condition)
+        if table is None:
+            left.append(condition)
+            continue
+        alias = table.alias_or_name
+        names = dict.fromkeys(c.name for c in columns_in(select) if c.table == alias)
+        tested = exp.Select(
+            expressions=[exp.alias_(exp.column(name, alias), name) for name in names],
+            from_=exp.From(this=table.copy()),
+            where=exp.Where(this=condition.copy()),
+        )
+        table.replace(exp.alias_(tested.subquery(), alias, table=True))
+    return left
+
+
+def _is_inner(join: exp.Join) -> bool:
+    return not join.side and join.kind.upper() in ("", "INNER", "CROSS")
+
+
+def _table_to_test(select: exp.Select, condition: Tree) -> Tree | None:
+    """Return the only table whose values a condition looks for in a query; or None."""
+    query = condition.args.get("query") if isinstance(condition, exp.In) else None
+    if query is None or not is_alone(_query_of(query)):
+        return None
+    tables = tables_of(condition.this)
+    found = (t for t in own_sources(select) if {t.alias_or_name} == tables)
+    return next((t for t in found if isinstance(t, exp.Table) and not t.args.get("joins")), None)
 
 
 def _not_in(joined: JoinedSources, test: exp.In) -> None:
