@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
+MANY_FILES = 100
 WHOLE = 4  # times the memory that a batch takes for each byte of its files
 MEMORY = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
@@ -67,6 +68,9 @@ class Limits:
     file_rows: int = 100_000
     """Rows per file of a table without slices: those that a change of one key rewrites."""
 
+    large_file_rows: int = 500_000
+    """Rows per file of such a table if it would have more than a hundred files."""
+
     slice_file_rows: int = 5_000_000
     """Rows per file of a slice that is filed again; more are cut into several files."""
 
@@ -105,4 +109,17 @@ class Limits:
 
     def of_slices(self) -> Self:
         """Return the limits of a slice's files, which may have more rows than a table's."""
-        return replace(self, file_rows=self.slice_file_rows)
+        most = self.slice_file_rows
+        return replace(self, file_rows=most, large_file_rows=most)
+
+    def of_rows(self, rows: int, files: int | None = None) -> Self:
+        """Return the limits of the files of a table without slices that has so many rows.
+
+        `files`: those that it has now. If they are large ones, they stay so until the table has
+        lost half of its rows.
+        """
+        is_large = files is not None and rows > 2 * files * self.file_rows
+        many = MANY_FILES // 2 if is_large else MANY_FILES
+        return (
+            replace(self, file_rows=self.large_file_rows) if rows > many * self.file_rows else self
+        )

@@ -13,7 +13,7 @@ SCANNED = {  # begun without Spark, and left to it
 FOUND_TO_BE_MANY = {
     **PICKED,
     **dict.fromkeys(("handed_rows", "collected_bytes", "held_bytes"), NONE),
-    **dict.fromkeys(("file_rows", "slice_file_rows"), 1),
+    **dict.fromkeys(("file_rows", "large_file_rows", "slice_file_rows"), 1),
 }
 MARKED = {"merged_bytes": NONE, "marked_share": 1_000, "small_files": 2}
 

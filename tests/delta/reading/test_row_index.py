@@ -31,8 +31,9 @@ from tests.delta.tables import ID_AND_V, LARGE, Small
 from tests.support.forked import forked
 from tests.support.indexing import TAKE_AWAY, index_all, index_small_tables
 
-from sluice.delta.reading import row_index, searching
-from sluice.delta.reading.row_index import codes_of
+from sluice.delta.reading import mapped_file, row_index, searching
+from sluice.delta.reading.mapped_file import BLOCK, MappedFile, Unusable
+from sluice.delta.reading.row_index import SortedCodes, codes_of
 from sluice.delta.reading.searching import SearchedVersion
 from sluice.delta.upkeep import erasure
 from sluice.delta.writing.commit import commit_arrow
@@ -171,6 +172,53 @@ def test_a_get_looks_its_row_up(
         row = keyed.get(key)
         assert row == ({"id": key, "v": expected[key]} if key in expected else None)
     assert opened() - before == (0 if harm else 39)
+
+
+def placed(values: np.ndarray, wanted: np.ndarray) -> list[int]:
+    return [int(at) for at in np.flatnonzero(np.isin(values, wanted))]
+
+
+@pytest.mark.parametrize("rows", [1, 511, 512, 513, 1024, 6_000])
+def test_values_of_several_blocks_are_found(tmp_path: Path, rows: int) -> None:
+    """One of them fills more than a block, others lie beyond all or between two."""
+    chance = np.random.default_rng(rows)
+    values = 2 * chance.integers(0, rows, rows)
+    values[chance.random(rows) < 0.3] = 2 * (rows // 3)
+    row_index._write_codes(tmp_path / "codes", pa.array(values), {})
+    for count in (0, 1, 2, 40, rows):
+        for least, most in ((-3, 2 * rows + 3), (rows, rows + 9), (3 * rows, 4 * rows)):
+            wanted = chance.integers(least, most, count)
+            found = SortedCodes(MappedFile(tmp_path / "codes", {})).find(
+                np.unique(codes_of(pa.array(wanted)))
+            )
+            assert found.tolist() == placed(values, wanted)
+
+
+def test_only_blocks_that_may_have_a_value_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A changed byte is noticed in these, and in the first codes of all; no other matters."""
+    values = np.random.default_rng(5).permutation(100_000)
+    row_index._write_codes(tmp_path / "codes", pa.array(values), {})
+    wanted = np.array([70_000, 70_001])
+    read = list[int]()
+    checksum = mapped_file._checksum
+    monkeypatch.setattr(mapped_file, "_checksum", lambda d: read.append(len(d)) or checksum(d))
+    whole = (tmp_path / "codes").read_bytes()
+    noticed = 0
+    for place in (None, *range(0, len(whole), 4001)):
+        if place is not None:
+            other = bytes([whole[place] ^ 1 << place % 8])
+            (tmp_path / "codes").write_bytes(whole[:place] + other + whole[place + 1 :])
+        read.clear()
+        try:
+            file = MappedFile(tmp_path / "codes", {})
+            found = SortedCodes(file).find(np.unique(codes_of(pa.array(wanted))))
+            assert found.tolist() == placed(values, wanted)
+            assert sum(size == BLOCK for size in read) <= 5
+        except Unusable:
+            noticed += 1
+    assert 2 <= noticed < 20
 
 
 def test_equal_values_have_equal_codes_in_any_array() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
-from sluice.delta.writing.filing import Slice, slices_of
+from sluice.delta.writing.filing import Slice, files_for, slices_of
 from sluice.limits import Limits
 
 
@@ -14,6 +14,21 @@ def test_a_slice_is_worn_where_a_file_of_a_usual_size_has_many_marked_rows() -> 
     assert Slice(0, ("a", "b"), (50, 900), (11, 0)).has_worn_file(limits)
     assert not Slice(0, ("a", "b"), (50, 900), (10, 0)).has_worn_file(limits), "a fifth"
     assert not Slice(0, ("a", "b"), (49, 900), (40, 0)).has_worn_file(limits), "a small file"
+
+
+def test_files_of_a_table_are_larger_once_they_would_be_many() -> None:
+    """They stay so until it has half of these rows; files of a slice are larger from the start."""
+    limits = Limits(file_rows=10, large_file_rows=50, slice_file_rows=500)
+
+    def usual(rows: int, files: int, number: int | None = None) -> int:
+        some = Slice(number, ("",) * files, (rows // files,) * files)
+        assert some.usual_files(limits) == -(-rows // some.file_rows(limits))
+        return some.file_rows(limits)
+
+    assert [usual(1_000, 100), usual(1_010, 101), usual(1_000, 20)] == [10, 50, 50]
+    assert [usual(520, 13), usual(500, 10), usual(520, 52)] == [50, 10, 10]
+    assert [usual(100, 1, 7), usual(10_000, 20, 7)] == [500, 500]
+    assert [files_for(rows, limits) for rows in (1_000, 1_001, 5_000)] == [100, 21, 100]
 
 
 def test_slices_come_in_the_order_of_their_numbers_with_all_of_their_files(tmp_path: Path) -> None:

@@ -92,6 +92,31 @@ def test_a_keyed_table_whose_rows_lie_in_one_lump_is_filed_by_its_key_again(lake
     assert upkeep(lake, "lengths") == []
 
 
+def test_files_of_a_table_that_has_grown_are_joined_to_larger_ones(lake: Lake) -> None:
+    """Upkeep then leaves them alone, until half of the rows are gone."""
+    traces = [trace(n, service=f"s{n * 7919 % 22_000:05}") for n in range(22_000)]
+    lake.limit(file_rows=200, large_file_rows=1_000)
+    lake.put("traces", *traces)
+    lake.advance()
+    upkeep(lake, "lengths")
+    assert file_sizes(lake) == [1_000] * 22
+    lake.put("traces", gone=traces[2_000:12_000])
+    lake.advance()
+    upkeep(lake, "lengths")
+    assert 12 <= len(file_sizes(lake)) <= 24
+    assert upkeep(lake, "lengths") == []
+    lake.put("traces", gone=traces[12_000:15_000])
+    lake.advance()
+    assert upkeep(lake, "lengths")
+    assert max(file_sizes(lake)) <= 400
+    assert upkeep(lake, "lengths") == []
+
+
+def file_sizes(lake: Lake) -> list[int]:
+    (whole,) = slices_of(DeltaTable(lake.uri("lengths")))
+    return [*whole.rows]
+
+
 def history(lake: Lake) -> list[Row]:
     return DeltaTable(lake.uri("recent")).history()
 

@@ -62,12 +62,6 @@ class MappedFile:
                 raise Unusable
         self._is_right[blocks] = True
 
-    def check_all(self) -> None:
-        """Compare the whole payload with its checksum; raises Unusable."""
-        if _checksum(self.payload) != self.about["whole"]:
-            raise Unusable
-        self._is_right[:] = True
-
 
 def _checksum(data: pa.Buffer | memoryview) -> int:
     return xxhash.xxh3_64_intdigest(data)
@@ -91,7 +85,7 @@ def write_sealed(
             view = memoryview(payload)
             blocks = range(0, len(view), BLOCK)
             sums = np.array([_checksum(view[at : at + BLOCK]) for at in blocks], np.uint64)
-            described = json.dumps({**about(payload), "whole": _checksum(view)}).encode()
+            described = json.dumps(about(payload)).encode()
             ends = (len(view), len(described), _checksum(sums.tobytes() + described))
             file.writelines((sums.tobytes(), described, np.array(ends, np.uint64).tobytes()))
         passing("sealing", "index")

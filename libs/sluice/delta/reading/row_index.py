@@ -35,19 +35,20 @@ from sluice.delta.log.files import File
 from sluice.delta.places.failpoint import passing
 from sluice.delta.places.folders import local_path
 from sluice.delta.places.table_files import table_files
-from sluice.delta.reading.mapped_file import UNFINISHED, MappedFile, Unusable, write_sealed
+from sluice.delta.reading.mapped_file import BLOCK, UNFINISHED, MappedFile, Unusable, write_sealed
 from sluice.errors import UsageError
 
 Codes = np.ndarray[tuple[int], np.dtype[np.uint64]]
 Numbers = np.ndarray[tuple[int], np.dtype[np.int64]]
 
-VARIABLE, FORMAT = "SLUICE_CACHE_BYTES", 4
+VARIABLE, FORMAT = "SLUICE_CACHE_BYTES", 5
 ROWS, CODES = ".rows", ".codes"
 TABLE = "table"  # the file that names the table's folder
 SEARCHED = "searched"  # begins the names of files that note a column by which it was searched
 STORED = b"stored"  # names the columns of the data file
 OLD = 3600  # seconds after which another process can't be writing a file
 DAY = 86_400  # seconds
+IN_BLOCK = BLOCK // 8  # codes
 MOST_BYTES = 1_000_000_000  # of columns of a data file, not compressed; a larger one is searched
 
 _ODD, _NULL = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
@@ -56,7 +57,7 @@ _WORD, _MOST_WORDS = 8, 32  # longer texts count with their first bytes, their l
 _open: LRUCache[Path, "FileIndex"] = LRUCache(4096)
 _lock = Lock()
 
-_NO_CODES = np.array([], np.uint64)
+_NO_CODES, _NO_NUMBERS = np.array([], np.uint64), np.array([], np.int64)
 
 
 class TableIndex:
@@ -245,13 +246,7 @@ class TableIndex:
             with _lock:
                 _open.pop(place, None)
         passing("indexing", self._uri)
-        codes = codes_of(rows[column])
-        order = np.argsort(codes, kind="stable")
-        held = np.concatenate([codes[order], order.view(np.uint64)])
-        known = {**identity, "column": column}
-        write_sealed(
-            _codes_path(place, column), lambda file: file.write(held.data), lambda _: known
-        )
+        _write_codes(_codes_path(place, column), rows[column], {**identity, "column": column})
 
     def _prune(self, every: Iterable[File]) -> None:
         """Remove what is kept of data files that are gone, and what was never finished.
@@ -351,6 +346,15 @@ def _write_rows(path: Path, rows: pa.RecordBatch, identity: Mapping[str, Any]) -
     write_sealed(path, write, about)
 
 
+def _write_codes(path: Path, values: pa.Array, about: Mapping[str, Any]) -> None:
+    codes = codes_of(values)
+    order = np.argsort(codes, kind="stable")
+    codes = codes[order]
+    held = np.concatenate([codes, order.view(np.uint64), codes[::IN_BLOCK], codes[-1:]])
+    known = {**about, "rows": len(codes)}
+    write_sealed(path, lambda file: file.write(held.data), lambda _: known)
+
+
 def _rows_path(place: Path) -> Path:
     return place.with_name(f"{place.name}{ROWS}")
 
@@ -367,7 +371,7 @@ class FileIndex:
 
     def __init__(self, place: Path, identity: Mapping[str, Any]):
         self.identity = identity
-        self._place, self._columns = place, dict[str, tuple[Codes, Numbers]]()
+        self._place, self._columns = place, dict[str, SortedCodes]()
         self._parts = dict[str, _Parts]()
         self._file = MappedFile(_rows_path(place), self.identity)
         head, tail, size = (
@@ -400,24 +404,9 @@ class FileIndex:
         `wanted` is in order.
         """
         if column not in self._columns:
-            self._columns[column] = self._codes(column)
-        codes, numbers = self._columns[column]
-        first, last = np.searchsorted(wanted, codes[0]), np.searchsorted(wanted, codes[-1], "right")
-        near = wanted[first:last]
-        places = np.searchsorted(codes, near)
-        places = places[codes[places] == near]
-        ends = np.searchsorted(codes, codes[places], side="right")
-        if len(places) == (ends - places).sum():
-            return np.sort(numbers[places])
-        return np.sort(numbers[_ranges(places, ends)])
-
-    def _codes(self, column: str) -> tuple[Codes, Numbers]:
-        """Return the codes of a column's values in order, and their rows' numbers."""
-        about = {**self.identity, "column": column}
-        file = MappedFile(_codes_path(self._place, column), about)
-        file.check_all()
-        codes, numbers = np.split(np.frombuffer(file.payload, np.uint64), 2)
-        return codes, numbers.view(np.int64)
+            about = {**self.identity, "column": column}
+            self._columns[column] = SortedCodes(MappedFile(_codes_path(self._place, column), about))
+        return self._columns[column].find(wanted)
 
     def find_value(self, column: str, value: Any) -> Numbers:
         """Return the numbers of rows like `find`, for one value."""
@@ -462,6 +451,44 @@ class FileIndex:
         if buffer is not None:
             place = buffer.address - self._file.payload.address
             self._file.check(place + starts, place + stops)
+
+
+class SortedCodes:
+    """The codes of a column's values in order, the rows' numbers, and the first code of each block.
+
+    Raises Unusable.
+    """
+
+    def __init__(self, file: MappedFile):
+        count = file.about["rows"]
+        self._file, self._ends = file, np.array([8 * count, 16 * count, len(file.payload)])
+        file.check(self._ends[1:2], self._ends[2:])
+        codes, numbers, firsts = np.split(
+            np.frombuffer(file.payload, np.uint64), self._ends[:2] // 8
+        )
+        self._codes, self._numbers = codes, numbers.view(np.int64)
+        self._firsts, self._last = firsts[:-1], firsts[-1]
+
+    def find(self, wanted: Codes) -> Numbers:
+        """Return the numbers of the rows with one of these codes, which are in order.
+
+        Reads only the blocks that may have them.
+        """
+        first = np.searchsorted(wanted, self._firsts[0])
+        near = wanted[first : np.searchsorted(wanted, self._last, "right")]
+        if not len(near):
+            return _NO_NUMBERS
+        begins = np.maximum(np.searchsorted(self._firsts, near) - 1, 0)
+        blocks = np.unique(_ranges(begins, np.searchsorted(self._firsts, near, "right")))
+        self._file.check(BLOCK * blocks, np.minimum(BLOCK * (blocks + 1), self._ends[0]))
+        read = (IN_BLOCK * blocks[:, None] + np.arange(IN_BLOCK)).ravel()
+        read = read[read < len(self._codes)]
+        held = self._codes[read]
+        places = np.searchsorted(held, near)
+        places = places[held.take(places, mode="clip") == near]
+        found = read[_ranges(places, np.searchsorted(held, held[places], "right"))]
+        self._file.check(self._ends[0] + 8 * found, self._ends[0] + 8 * found + 8)
+        return np.sort(self._numbers[found])
 
 
 class _Parts:

@@ -51,7 +51,7 @@ FILES = 8  # searched at a time
 TOGETHER_BYTES = 64_000_000  # of a file's row groups, not compressed; all of their rows may match
 
 WORTH_BYTES = 8_000_000  # of files, of which more are indexed
-AT_ONCE_BYTES = 256_000_000  # of files that one search indexes
+AT_ONCE_BYTES = 256_000_000  # of files that one search indexes, or half of what is left
 FEW = 8  # one of so many rows of a file is looked up; of more, the file is searched
 
 
@@ -332,8 +332,9 @@ class FileSearch:
         read = self._read_columns(columns)
         compared = {column for column, _ in self._codes}
         due = [column for column in compared if self._table_index.is_due(column, read)]
-        ends = accumulate(file.bytes for file in files)
-        some = [file for file, end in zip(files, ends, strict=True) if end <= AT_ONCE_BYTES]
+        ends = [*accumulate(file.bytes for file in files)]
+        most = max(AT_ONCE_BYTES, ends[-1] // 2)
+        some = [file for file, end in zip(files, ends, strict=True) if end <= most]
         for column in due:
             self._table_index.build(some or files[:1], column, read, self.stored, every)
         return bool(due)

@@ -83,10 +83,10 @@ def merge(filing: Filing, slices: Sequence[Slice], kind: str) -> tuple[int, list
     Return the number of replaced files, and the slices that are left to Spark. Their rows are too
     wide to be cut, or Arrow can't read their files in the table's types.
     """
+    filing = _with_usual_files(filing, slices)
     try:
         if filing.partition is None:
             return _merge_cut(filing, slices, kind)
-        filing = replace(filing, limits=filing.limits.of_slices())
         bins, large = _bins(filing, slices)
         done = sum(_commit(filing, Piece(takes), None, kind) for takes in bins)
         cut, left = _merge_cut(filing, large, kind)
@@ -113,6 +113,12 @@ def rewrite_marked(before: Head, limits: Limits) -> Head:
     """
     filing = Filing(before, limits)
     return before if before.position is None else unmark(filing, filing.slices)
+
+
+def _with_usual_files(filing: Filing, slices: Sequence[Slice]) -> Filing:
+    """Return the table with the limits of the files that its slices should have."""
+    usual = max((s.file_rows(filing.limits) for s in slices), default=filing.limits.file_rows)
+    return replace(filing, limits=replace(filing.limits, file_rows=usual))
 
 
 def _merge_cut(filing: Filing, slices: Sequence[Slice], kind: str) -> tuple[int, list[Slice]]:
@@ -191,6 +197,7 @@ def _by_pieces(filing: Filing, slices: Sequence[Slice]) -> Head:
     head, now = filing.before, _Now.of(filing)
     worn = [path for s in slices for path, gone in zip(s.paths, s.lost, strict=True) if gone]
     assert now is not None
+    filing = _with_usual_files(filing, slices)
     for piece in pack(lay_out_unordered(now.place, worn, now.schema), filing.limits.piece_bytes):
         now = _Now.of(filing)
         if now is None or now.head.version != head.version:

@@ -222,13 +222,14 @@ def _can_mark(before: Head, key: Sequence[str]) -> bool:
 
 
 def _bytes_per_file(rows: pa.Table, table: DeltaTable, limits: Limits) -> int | None:
-    """Return the size of files of about `file_rows` rows; None if the rows fit in one or two.
+    """Return the size of files of as many rows as usual; None if the rows fit in one or two.
 
     It is the size in memory: files of values that repeat have more rows.
     """
-    if rows.num_rows <= 2 * limits.file_rows or table.metadata().partition_columns:
+    usual = limits.of_rows(rows.num_rows).file_rows
+    if rows.num_rows <= 2 * usual or table.metadata().partition_columns:
         return None
-    return int(rows.nbytes) * limits.file_rows // int(rows.num_rows)
+    return int(rows.nbytes) * usual // int(rows.num_rows)
 
 
 def overwrite_arrow(

@@ -58,8 +58,14 @@ class Slice:
 
     def usual_files(self, limits: Limits) -> int:
         """Return the number of files that it may have after it was filed by key, in pieces."""
-        known = limits if self.number is None else limits.of_slices()
-        return max(1, files_for(self.row_count, known), 2 * self.bytes // limits.piece_bytes)
+        usual = -(-self.row_count // self.file_rows(limits))
+        return max(1, usual, 2 * self.bytes // limits.piece_bytes)
+
+    def file_rows(self, limits: Limits) -> int:
+        """Return how many rows its files should have."""
+        if self.number is not None:
+            return limits.slice_file_rows
+        return limits.of_rows(self.row_count, len(self.paths)).file_rows
 
     @property
     def row_count(self) -> int:
@@ -74,7 +80,7 @@ class Slice:
     def is_lumped(self, limits: Limits) -> bool:
         """True if a file has the rows of two, because a MERGE combines rewritten rows unsorted."""
         is_whole = self.number is None and not self.is_small
-        return is_whole and max(self.rows) > 2 * limits.file_rows
+        return is_whole and max(self.rows) > 2 * self.file_rows(limits)
 
     @property
     def is_worn(self) -> bool:
@@ -147,7 +153,7 @@ def in_order(
 
 def files_for(count: int, limits: Limits) -> int:
     """Return how many files `count` rows of a table without partitions should fill."""
-    return -(-count // limits.file_rows)
+    return -(-count // limits.of_rows(count).file_rows)
 
 
 def arrange_in_files(
