@@ -13,7 +13,7 @@ from sluice.declare.stores import takes_spark
 from sluice.delta.log.position import head_as_found
 from sluice.delta.upkeep.maintenance import Filing
 from sluice.delta.upkeep.rewriting import may_merge, merge
-from sluice.delta.writing.filing import Slice
+from sluice.delta.writing.filing import Slice, is_in_order
 from sluice.engine.batch_plan import Context
 from sluice.engine.operator import Maintained
 from sluice.language.names import ID, INTERVAL
@@ -71,7 +71,11 @@ class Kept:
 
     def _is_crowded(self, slice_: Slice) -> bool:
         most = slice_.usual_files(self.limits) + self.loose_files
-        is_unordered = bool(self.order) and slice_.is_lumped(self.limits)
+        lumps = slice_.lumps(self.limits) if self.order else []
+        is_unordered = bool(lumps) and not (
+            slice_.may_be_in_order(self.limits)
+            and is_in_order(self.uri, lumps, self.order[0].column)
+        )
         is_worn = slice_.is_worn or slice_.has_worn_file(self.limits)
         return len(slice_.paths) >= most or is_worn or is_unordered
 

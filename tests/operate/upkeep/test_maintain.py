@@ -112,6 +112,20 @@ def test_files_of_a_table_that_has_grown_are_joined_to_larger_ones(lake: Lake) -
     assert upkeep(lake, "lengths") == []
 
 
+def test_rows_of_a_table_of_middle_size_that_lie_in_lumps_are_sorted(lake: Lake) -> None:
+    """Its files are as large as those of a table that was larger, whose rows are sorted."""
+    lake.limit(file_rows=200, large_file_rows=6_000)
+    for start in (0, 100_000):
+        names = (f"s{n * 7919 % 12_000:05}" for n in range(12_000))
+        lake.put("traces", *(trace(start + n, service=name) for n, name in enumerate(names)))
+        lake.advance()
+    assert file_sizes(lake) == [12_000]
+    assert upkeep(lake, "lengths")
+    (whole,) = slices_of(DeltaTable(lake.uri("lengths")))
+    assert filing.is_in_order(lake.uri("lengths"), whole.paths, "service")
+    assert upkeep(lake, "lengths") == []
+
+
 def file_sizes(lake: Lake) -> list[int]:
     (whole,) = slices_of(DeltaTable(lake.uri("lengths")))
     return [*whole.rows]

@@ -77,10 +77,16 @@ class Slice:
         """True if it has too few rows for their order to matter."""
         return self.row_count <= self.unordered_rows
 
-    def is_lumped(self, limits: Limits) -> bool:
-        """True if a file has the rows of two, because a MERGE combines rewritten rows unsorted."""
-        is_whole = self.number is None and not self.is_small
-        return is_whole and max(self.rows) > 2 * self.file_rows(limits)
+    def lumps(self, limits: Limits) -> list[str]:
+        """Return the files with the rows of two, as a MERGE that rewrites several leaves them."""
+        if self.number is not None or self.is_small:
+            return []
+        most = 2 * limits.of_rows(self.row_count).file_rows
+        return [path for path, rows in zip(self.paths, self.rows, strict=True) if rows > most]
+
+    def may_be_in_order(self, limits: Limits) -> bool:
+        """True if none of its files is larger than those of a table that had more rows."""
+        return max(self.rows) <= 2 * self.file_rows(limits)
 
     @property
     def is_worn(self) -> bool:
