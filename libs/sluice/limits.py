@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
-MANY_FILES = 100
+MANY_FILES = 32
 WHOLE = 4  # times the memory that a batch takes for each byte of its files
 MEMORY = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
@@ -69,7 +69,7 @@ class Limits:
     """Rows per file of a table without slices: those that a change of one key rewrites."""
 
     large_file_rows: int = 500_000
-    """Rows per file of such a table if it would have more than a hundred files."""
+    """Rows per file of such a table if it would have more than 32 files."""
 
     slice_file_rows: int = 5_000_000
     """Rows per file of a slice that is filed again; more are cut into several files."""

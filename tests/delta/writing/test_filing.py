@@ -25,10 +25,10 @@ def test_files_of_a_table_are_larger_once_they_would_be_many() -> None:
         assert some.usual_files(limits) == -(-rows // some.file_rows(limits))
         return some.file_rows(limits)
 
-    assert [usual(1_000, 100), usual(1_010, 101), usual(1_000, 20)] == [10, 50, 50]
-    assert [usual(520, 13), usual(500, 10), usual(520, 52)] == [50, 10, 10]
+    assert [usual(320, 32), usual(330, 33), usual(320, 8)] == [10, 50, 50]
+    assert [usual(165, 5), usual(160, 4), usual(170, 17)] == [50, 10, 10]
     assert [usual(100, 1, 7), usual(10_000, 20, 7)] == [500, 500]
-    assert [files_for(rows, limits) for rows in (1_000, 1_001, 5_000)] == [100, 21, 100]
+    assert [files_for(rows, limits) for rows in (320, 321, 5_000)] == [32, 7, 100]
 
 
 def test_slices_come_in_the_order_of_their_numbers_with_all_of_their_files(tmp_path: Path) -> None:

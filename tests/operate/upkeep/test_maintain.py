@@ -94,27 +94,27 @@ def test_a_keyed_table_whose_rows_lie_in_one_lump_is_filed_by_its_key_again(lake
 
 def test_files_of_a_table_that_has_grown_are_joined_to_larger_ones(lake: Lake) -> None:
     """Upkeep then leaves them alone, until half of the rows are gone."""
-    traces = [trace(n, service=f"s{n * 7919 % 22_000:05}") for n in range(22_000)]
-    lake.limit(file_rows=200, large_file_rows=1_000)
+    traces = [trace(n, service=f"s{n * 7919 % 14_000:05}") for n in range(14_000)]
+    lake.limit(file_rows=400, large_file_rows=1_000)
     lake.put("traces", *traces)
     lake.advance()
     upkeep(lake, "lengths")
-    assert file_sizes(lake) == [1_000] * 22
-    lake.put("traces", gone=traces[2_000:12_000])
+    assert file_sizes(lake) == [1_000] * 14
+    lake.put("traces", gone=traces[2_000:6_000])
     lake.advance()
     upkeep(lake, "lengths")
-    assert 12 <= len(file_sizes(lake)) <= 24
+    assert 10 <= len(file_sizes(lake)) <= 20
     assert upkeep(lake, "lengths") == []
-    lake.put("traces", gone=traces[12_000:15_000])
+    lake.put("traces", gone=traces[6_000:10_000])
     lake.advance()
     assert upkeep(lake, "lengths")
-    assert max(file_sizes(lake)) <= 400
+    assert max(file_sizes(lake)) <= 800
     assert upkeep(lake, "lengths") == []
 
 
 def test_rows_of_a_table_of_middle_size_that_lie_in_lumps_are_sorted(lake: Lake) -> None:
     """Its files are as large as those of a table that was larger, whose rows are sorted."""
-    lake.limit(file_rows=200, large_file_rows=6_000)
+    lake.limit(file_rows=400, large_file_rows=6_000)
     for start in (0, 100_000):
         names = (f"s{n * 7919 % 12_000:05}" for n in range(12_000))
         lake.put("traces", *(trace(start + n, service=name) for n, name in enumerate(names)))
