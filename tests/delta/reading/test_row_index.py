@@ -244,6 +244,19 @@ def indexed(tmp_path: Path, cache: Path) -> str:
 WANTED = [{"big": [10**12, None]}]
 
 
+def test_each_search_indexes_half_of_what_is_left(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uri, kept = str(tmp_path / "t"), []
+    for _ in range(8):
+        write_deltalake(uri, pa.table({"big": range(50)}), mode="append")
+    monkeypatch.setattr(searching, "AT_ONCE_BYTES", 1)
+    for _ in range(5):
+        searched(uri, [{"big": [3]}])
+        kept.append(len(list(cache.rglob("*.rows"))))
+    assert kept == [0, 4, 6, 7, 8]
+
+
 def test_columns_are_kept_that_were_read(
     tmp_path: Path, cache: Path, opened: Callable[[], int]
 ) -> None:
