@@ -249,6 +249,10 @@ class QueryRows(Generic[S_co]):
         """Return an expression over the columns as one over the source's columns."""
         return substitute(tree, self.columns)
 
+    def show(self, columns: ColumnTrees) -> "QueryRows[S_co]":
+        """Return the rows with these columns over the source's."""
+        return replace(self, columns=columns)
+
     def filter(self, conditions: Iterable[Tree]) -> "QueryRows[S_co]":
         """Return the rows that meet conditions over the source's columns as well."""
         return replace(self, where=(*self.where, *conditions))
@@ -272,11 +276,8 @@ StoredRows = QueryRows[TableRows]
 
 def rename_columns(relation: AnyRows, names: list[str]) -> AnyRows:
     """Return the rows under the names of a column list, if there is one."""
-    if not names:
-        return relation
-    return QueryRows(
-        relation.source, dict(zip(names, relation.columns.values(), strict=True)), relation.where
-    )
+    shown = dict(zip(names, relation.columns.values(), strict=True)) if names else relation.columns
+    return relation.show(shown)
 
 
 @dataclass(frozen=True)
