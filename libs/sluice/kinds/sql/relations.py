@@ -122,7 +122,7 @@ class Grouped:
     streams: tuple[GroupStream, ...] = ()
 
     def fields(self, shown: ColumnTrees, where: Trees, *, exactly: bool) -> ViewFields | None:
-        keys = self._named_keys(shown)
+        keys = _shown_names(shown, self.keys)
         if exactly and len(keys) < len(self.keys):
             return None
         taken = {*shown, *self._every}
@@ -172,26 +172,24 @@ class Grouped:
                 found[f"rows_{number}"] = {**read, "key": keys, "aggregates": texts(used)}
         return found
 
-    def _named_keys(self, shown: ColumnTrees) -> dict[str, str]:
-        """Return key -> the name under which it is shown."""
-        found: dict[str, str] = {}
-        for name, tree in shown.items():
-            if is_column(tree) and tree.name in self.keys:
-                found.setdefault(tree.name, name)
-        return found
-
     def _named_aggregates(
         self, shown: ColumnTrees, used: set[str], taken: set[str]
     ) -> dict[str, str]:
         """Return aggregate -> the name under which it is shown, or another one."""
-        found: dict[str, str] = {}
-        for name, tree in shown.items():
-            if is_column(tree) and tree.name in self._every:
-                found.setdefault(tree.name, name)
+        found = _shown_names(shown, self._every)
         for name in self._every:
             if name in used and name not in found:
                 found[name] = free_name(name, taken | {*found.values()})
         return found
+
+
+def _shown_names(shown: ColumnTrees, columns: ColumnTrees) -> dict[str, str]:
+    """Return column -> the first name under which it is shown, without those that are not."""
+    found: dict[str, str] = {}
+    for name, tree in shown.items():
+        if is_column(tree) and tree.name in columns:
+            found.setdefault(tree.name, name)
+    return found
 
 
 @dataclass(frozen=True)

@@ -98,7 +98,8 @@ class Schemas(dict[bytes, Parsed]):
         try:
             for _, _, other in self._registry.references(found):
                 parse_schema(json.loads(other["schema"]), named_schemas=named)
-            written = _record("_sluice_one", {"value": json.loads(found["schema"])})
+            value = {"name": "value", "type": json.loads(found["schema"])}
+            written = {"type": "record", "name": "_sluice_one", "fields": [value]}
             one: Any = parse_schema(written, named_schemas=named)
         except (SchemaParseException, UnknownType, ValueError) as fault:
             raise Unusable(f"schema {schema_id} can't be read: {fault}") from None
@@ -152,11 +153,6 @@ def _decode(parsed: Parsed, data: bytes) -> Any:
     if parsed.fault:
         raise Unusable(parsed.fault)
     return decode_value(PREFIX, parsed.schema, data)["value"]
-
-
-def _record(name: str, types: Mapping[str, Any]) -> dict[str, Any]:
-    fields = [{"name": name, "type": type_} for name, type_ in types.items()]
-    return {"type": "record", "name": name, "fields": fields}
 
 
 def _image(schema: Any, named: Mapping[str, Any]) -> Any:
