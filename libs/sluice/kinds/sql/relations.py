@@ -28,7 +28,6 @@ class RowSource(Protocol):
 
         Unless `exactly`, the view may have more columns.
         """
-        ...
 
 
 @dataclass(frozen=True)
