@@ -199,7 +199,4 @@ def _check_compiled(project: DbtProject, chosen: list[str], manifest: Path) -> N
     if not models:
         raise UsageError(f"{manifest} has no model in SQL among those chosen", hint=COMPILE)
     if not any(model.sql.strip() for model in models):
-        raise UsageError(
-            f"{manifest} has no compiled SQL, as after `dbt parse`",
-            hint=COMPILE,
-        )
+        raise UsageError(f"{manifest} has no compiled SQL, as after `dbt parse`", hint=COMPILE)

@@ -19,14 +19,7 @@ import pyarrow.compute as pc
 from pyspark.sql import types as T
 
 from sluice.interpreter import BadValue, UnsupportedLocally
-from sluice.interpreter.functions import (
-    PARAMETERS,
-    Signature,
-    day,
-    name_each,
-    only_text,
-    same,
-)
+from sluice.interpreter.functions import PARAMETERS, Signature, day, name_each, only_text, same
 from sluice.interpreter.functions.intervals import (
     first_day,
     months_between,
