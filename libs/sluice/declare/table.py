@@ -191,7 +191,6 @@ class Graph:
         return tuple(table for table in self.tables.values() if table.pipeline == name)
 
     def inputs(self, table_id: str) -> tuple[Table, ...]:
-        """Return the inputs of that table."""
         return tuple(self.tables[input_] for input_ in self.tables[table_id].inputs)
 
     def stored(self, ids: Iterable[str]) -> tuple[str, ...]:
