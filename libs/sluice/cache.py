@@ -24,6 +24,15 @@ def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
     return Path(home) / "sluice"
 
 
+def write_whole(file: Path, text: str, *, mode: int = 0o644) -> None:
+    """Write a file whole or not at all, because processes that start together may all write it."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    draft = file.with_name(f".{file.name}.{os.getpid()}")
+    draft.write_text(text, "utf-8")
+    draft.chmod(mode)
+    draft.replace(file)
+
+
 def rows_folder(table: str) -> Path:
     """Return the folder with this machine's index of a table's rows.
 

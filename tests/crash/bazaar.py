@@ -26,12 +26,15 @@ from tests.support.lake import counted, stored_rows
 from sluice.declare.project import Project, load
 from sluice.delta.intervals import notes
 from sluice.delta.log.opened import exists
+from sluice.delta.log.position import head
 from sluice.delta.places.delta_rs import locate, open_table
-from sluice.delta.upkeep.table_invariants import digest
+from sluice.delta.upkeep.table_invariants import Digest, digest
 from sluice.delta.writing import own_commits
 from sluice.delta.writing.own_commits import GROUP_ROWS
+from sluice.engine.plan import nodes_of
 from sluice.language.interval import Interval
-from sluice.operate.verify import digests, faults, versions
+from sluice.operate.maintain import kept_in
+from sluice.operate.verify import faults
 
 PIPELINE = """
 pipeline: shop
@@ -237,12 +240,30 @@ class Bazaar(Deployed):
 
     def state(self) -> dict[str, str]:
         """The canonical hash of every table that must not depend on what happened on the way."""
-        project = self.project
-        rows = digests(project, project.graph.tables.values())
+        rows = self._digests()
         kept = {name: self.uri(name) for name in NOTES if "__intervals" not in name}
         rows |= {n: digest(uri, ignore=PASSING) for n, uri in kept.items() if exists(uri)}
         found = {name: str(one) for name, one in sorted(rows.items()) if one.rows}
         return found | {n: str(self._noted(n)) for n in NOTES if n not in kept}
+
+    def _digests(self) -> dict[str, Digest]:
+        """Those of tables whose rows depend on the data alone: without states that have spare rows.
+
+        Spare rows depend on earlier batches, as does the number of the batch that joined a row.
+        """
+        graph, found = self.project.graph, dict[str, Digest]()
+        nodes = {node.id: node for t in graph.tables.values() for node in nodes_of(t, graph)}
+        for table_id, uri in self._stored().items():
+            node = nodes.get(table_id)
+            if node is None or not node.operator.has_slack:
+                found[table_id] = digest(uri, ignore=node.ignored if node else ())
+        return found
+
+    def _stored(self) -> dict[str, str]:
+        """The Delta tables that have been built, with their places."""
+        project = self.project
+        kept = (k for t in project.graph.tables.values() for k in kept_in(t, project))
+        return {k.table: k.uri for k in kept if exists(k.uri)}
 
     def _noted(self, name: str) -> list[dict[str, Any]]:
         """The notes of deliveries that stand; of two at once, both are in the table."""
@@ -265,8 +286,8 @@ class Bazaar(Deployed):
         return [Reader(n, table, counted(stored_rows(table))) for n, table in tables.items()]
 
     def versions(self) -> dict[str, int]:
-        project = self.project
-        return versions(project, project.graph.tables.values())
+        heads = {table_id: head(uri) for table_id, uri in self._stored().items()}
+        return {table_id: at.version for table_id, at in heads.items() if at}
 
 
 @dataclass

@@ -6,8 +6,9 @@ from pathlib import Path
 from tests.dbt.warehouse import LANDED, MANIFEST, Warehouse, bag, done
 
 import sluice
+from sluice.cache import write_whole
 from sluice.dbt import read_artifacts
-from sluice.dbt.importing import text_of, write
+from sluice.dbt.importing import text_of
 from sluice.dbt.pipeline import Imported
 
 DAY, NEXT = "2026-11-24", "2026-11-25"
@@ -62,7 +63,7 @@ def test_idioms_give_what_the_warehouse_gives(tmp_path: Path) -> None:
     imported = Imported(project, "shop", lambda _: "", lambda _expectation, _columns: [])
     imported.add(models)
     assert {*imported.report.kept} == {*IDIOMS}, imported.report
-    write(tmp_path / "config" / "pipelines" / "shop.yaml", text_of(imported))
+    write_whole(tmp_path / "config" / "pipelines" / "shop.yaml", text_of(imported))
     warehouse = Warehouse()
     for table in LANDED:
         target = tmp_path / "landing" / table / DAY

@@ -15,11 +15,7 @@ from airflow.executors.local_executor import LocalExecutor
 from sluice.airflow.blueprint import airflows_config, base
 from sluice.errors import SluiceError
 
-TASK = (
-    "sluice.airflow.dag_factory",
-    "sluice.airflow.pending",
-    "sluice.report.publish",
-)
+TASK = ("sluice.airflow.dag_factory", "sluice.airflow.pending", "sluice.report.publish")
 CLIENT, JOBS = "pyspark.sql.connect.session", "sluice.cli.job"
 
 

@@ -23,10 +23,7 @@ from airflow.sdk import Param
 from airflow.sdk.definitions.param import ParamsDict
 
 from sluice.airflow.blueprint import Task, TaskKind
-from sluice.airflow.exceptions import (
-    AirflowException,
-    AirflowFailException,
-)
+from sluice.airflow.exceptions import AirflowException, AirflowFailException
 from sluice.errors import ExitCode, SluiceError, UsageError
 
 if TYPE_CHECKING:

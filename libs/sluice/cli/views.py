@@ -39,13 +39,7 @@ from sluice.operate.explain import (
 from sluice.operate.maintain import Swept, Upkeep
 from sluice.operate.maintain import maintain as maintain_tables
 from sluice.operate.maintain import sweep as sweep_table
-from sluice.operate.rebuild import (
-    bring,
-    check_asked,
-    redefined_parts,
-    to_bring,
-    to_rebuild,
-)
+from sluice.operate.rebuild import bring, check_asked, redefined_parts, to_bring, to_rebuild
 from sluice.operate.rebuild import rebuild as rebuild_table
 from sluice.operate.run import marking_refusals, raise_all
 from sluice.operate.verify import Verification

@@ -9,13 +9,7 @@ import click
 
 from sluice.errors import ExitCode, UsageError
 from sluice.language.names import STATE, internal
-from sluice.operate.why import (
-    COMMITS,
-    change_record,
-    commit_record,
-    reason_record,
-    row_record,
-)
+from sluice.operate.why import COMMITS, change_record, commit_record, reason_record, row_record
 from sluice.read.changelog import Changelog
 from sluice.read.key_order import KeyRange
 from sluice.read.lake import Lake

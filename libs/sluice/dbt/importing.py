@@ -6,7 +6,6 @@ from fnmatch import fnmatchcase
 from graphlib import CycleError, TopologicalSorter
 from io import StringIO
 from pathlib import Path, PurePosixPath
-from tempfile import NamedTemporaryFile
 from textwrap import indent
 from typing import Any
 
@@ -14,6 +13,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.scalarstring import LiteralScalarString
 
+from sluice.cache import write_whole
 from sluice.dbt import COMPILE, DbtNode, DbtProject, clean, read_artifacts
 from sluice.dbt.pipeline import Imported, finder, lines
 from sluice.declare.resolution import Review
@@ -103,17 +103,6 @@ def check_free(path: Path, *, force: bool) -> None:
         )
 
 
-def write(path: Path, text: str) -> None:
-    """Write the file whole, or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with NamedTemporaryFile(
-        "w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", delete=False
-    ) as draft:
-        draft.write(text)
-    Path(draft.name).chmod(0o644)
-    Path(draft.name).replace(path)
-
-
 def text_of(imported: Imported) -> str:
     """Return the pipeline's file."""
     project = imported.project
@@ -193,7 +182,7 @@ def import_project(
             f"none of these models can be a view, so nothing was written\n{why}",
             hint="docs/from_dbt.md says what a model may have",
         )
-    write(file, text_of(imported))
+    write_whole(file, text_of(imported))
     return file, imported
 
 
@@ -210,7 +199,4 @@ def _check_compiled(project: DbtProject, chosen: list[str], manifest: Path) -> N
     if not models:
         raise UsageError(f"{manifest} has no model in SQL among those chosen", hint=COMPILE)
     if not any(model.sql.strip() for model in models):
-        raise UsageError(
-            f"{manifest} has no compiled SQL, as after `dbt parse`",
-            hint=COMPILE,
-        )
+        raise UsageError(f"{manifest} has no compiled SQL, as after `dbt parse`", hint=COMPILE)

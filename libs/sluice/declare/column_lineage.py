@@ -32,7 +32,6 @@ class Columns(Protocol):
 
     def trace_columns(self, table: Table, inputs: Mapping[str, Table]) -> MadeFrom:
         """Return the input columns of each column, hidden ones included; `inputs` are by id."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -113,6 +113,11 @@ class Table:
             return self.key
         return tuple(sorted(self.key, key=START.__eq__))
 
+    @property
+    def reads(self) -> set[str]:
+        """Ids of the tables that it reads, also of those that it only looks up."""
+        return {*self.inputs, *(self.reference(r.name) for r in self.spec.references())}
+
     def reference(self, name: str) -> str:
         """Return the id that a name in this table's declaration means."""
         return name if "." in name else f"{self.pipeline}.{name}"
@@ -186,7 +191,6 @@ class Graph:
         return tuple(table for table in self.tables.values() if table.pipeline == name)
 
     def inputs(self, table_id: str) -> tuple[Table, ...]:
-        """Return the inputs of that table."""
         return tuple(self.tables[input_] for input_ in self.tables[table_id].inputs)
 
     def stored(self, ids: Iterable[str]) -> tuple[str, ...]:

@@ -392,11 +392,7 @@ def rebuild(spark: Spark, project: Project, table: Table, run: Run) -> tuple[Bat
     context, swapped = Context.of(project), list[Swapped]()
 
     def put(
-        session: SparkSession,
-        loaded: Loaded,
-        target: Target,
-        position: Position,
-        clock: Clock,
+        session: SparkSession, loaded: Loaded, target: Target, position: Position, clock: Clock
     ) -> Committed:
         rows = table_rows(
             session, table, loaded.rows, _history(session, context.limits, table, target)

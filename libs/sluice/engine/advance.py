@@ -21,14 +21,7 @@ from sluice.delta.places.failpoint import passing
 from sluice.delta.writing.own_commits import Committed
 from sluice.engine import BatchReport
 from sluice.engine.batch import Batch, horizon_of
-from sluice.engine.batch_plan import (
-    BatchPlan,
-    BatchResult,
-    Carried,
-    Context,
-    Strategy,
-    settle,
-)
+from sluice.engine.batch_plan import BatchPlan, BatchResult, Carried, Context, Strategy, settle
 from sluice.engine.committing import Target, write
 from sluice.engine.engine_choice import touched_if_in_doubt, why_not_here
 from sluice.engine.judging import JudgedBatch, check_changelog

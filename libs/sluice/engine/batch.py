@@ -24,14 +24,7 @@ from sluice.delta.places.lake_layout import LakeLayout
 from sluice.delta.reading.local import snapshot_if_few
 from sluice.delta.reading.spark_reads import feed, snapshot
 from sluice.delta.writing.own_commits import Committed
-from sluice.engine.batch_plan import (
-    BatchPlan,
-    BatchResult,
-    Context,
-    Strategy,
-    Way,
-    WholeTable,
-)
+from sluice.engine.batch_plan import BatchPlan, BatchResult, Context, Strategy, Way, WholeTable
 from sluice.engine.operator import InputRows, Maintained, Operator, names, union, within
 from sluice.engine.rows import GroupColumns, Picked, bounds_of, pick
 from sluice.engine.windows import Horizon, late_of_change, latest_time

@@ -18,10 +18,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructType
 
 from sluice.declare.declared import KEPT, RAW, REASON
-from sluice.delta.note_tables import (
-    read_rows,
-    replace_rows,
-)
+from sluice.delta.note_tables import read_rows, replace_rows
 from sluice.gate.counts import CONFLICT
 from sluice.gate.gate import visible
 from sluice.gate.sql import as_json

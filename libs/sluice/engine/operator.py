@@ -257,7 +257,6 @@ class Unstored(Protocol):
 
     def compute_rows(self, table: Table, inputs: Mapping[str, DataFrame]) -> DataFrame:
         """Return a table's rows, given the rows of its inputs by id."""
-        ...
 
 
 def unstored_rows(table: Table, inputs: Mapping[str, DataFrame]) -> DataFrame:

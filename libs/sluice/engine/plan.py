@@ -73,7 +73,6 @@ class Maker(Protocol):
 
     def nodes(self, table: Table, graph: Graph) -> tuple[Node, ...]:
         """Return the nodes of a table of that kind."""
-        ...
 
 
 def nodes_of(table: Table, graph: Graph) -> tuple[Node, ...]:

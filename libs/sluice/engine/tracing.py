@@ -39,7 +39,6 @@ class Lineage(Protocol):
 
     def trace_rows(self, operator: Operator, groups: Groups) -> InputRows:
         """Return, by table, the rows with NTH that the output rows come from."""
-        ...
 
 
 Path = tuple[Any, ...]
@@ -78,13 +77,11 @@ class Absence(Protocol):
 
     def list_conditions(self, spec: Any, found: Sequence[Condition]) -> Sequence[Condition]:
         """Return all conditions in their order, given those that are `where` and `having`."""
-        ...
 
     def find_unmatched(
         self, operator: Operator, wanted: InputRows, prepared: InputRows, references: InputRows
     ) -> Iterator[Unmatched]:
         """Yield what `wanted` rows lack; `prepared` are all rows of the inputs."""
-        ...
 
 
 def conditions(spec: TableSpec) -> list[Condition]:

@@ -21,7 +21,6 @@ but a wrongly refused pattern would have no workaround.
 import datetime as dt
 import hashlib
 import json
-import os
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -31,7 +30,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from sluice.cache import cache_folder
+from sluice.cache import cache_folder, write_whole
 from sluice.declare.table_spec import Expectation
 from sluice.extras import is_installed
 from sluice.gate import suite
@@ -220,7 +219,8 @@ def _answer(ask: str, expectation: Expectation) -> list[str]:
 
     found: list[str] = getattr(engine, ask)(expectation)
     if not found:
-        _keep(file, settled | {question})
+        with suppress(OSError):  # without a writable folder, the next process asks again
+            write_whole(file, json.dumps(sorted(settled | {question}), indent=0))
     return found
 
 
@@ -229,15 +229,6 @@ def _read_kept(file: Path) -> set[str]:
         return set(json.loads(file.read_text("utf-8")))
     except (OSError, ValueError, TypeError):
         return set()
-
-
-def _keep(file: Path, settled: set[str]) -> None:
-    """Write the file atomically; without a writable folder, the next process asks again."""
-    draft = file.with_name(f"{file.name}.{os.getpid()}")
-    with suppress(OSError):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        draft.write_text(json.dumps(sorted(settled), indent=0), "utf-8")
-        draft.replace(file)
 
 
 # Arguments compared with the column's values, if the expectation is about one column.

@@ -247,7 +247,6 @@ class Schedule(Model):
         return (before, before) if before == in_utc(moment) else (before, self.next_after(moment))
 
     def containing(self, moment: datetime) -> Interval:
-        """Return the interval that contains the moment."""
         start = self.last_until(moment)
         return Interval(start, self.next_after(start))
 

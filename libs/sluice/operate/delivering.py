@@ -43,13 +43,11 @@ class Delivering(Protocol):
 
         A table delivered by interval needs one. `follow` is left to the caller.
         """
-        ...
 
     def follow(
         self, spark: Spark, project: Project, table: Table, run: Run
     ) -> tuple[BatchReport, ...]:
         """Bring a table up to the deliveries that are kept beside it; do nothing without them."""
-        ...
 
     def replay(
         self, spark: Spark, project: Project, table: Table, run: Run, intervals: Iterable[Interval]
@@ -58,28 +56,23 @@ class Delivering(Protocol):
 
         `follow` is left to the caller.
         """
-        ...
 
     def rebuild(
         self, spark: Spark, project: Project, table: Table, run: Run, as_landed: bool
     ) -> tuple[BatchReport, bool] | None:
         """Read again what was delivered; return whether that ends the feed. None if it is kept."""
-        ...
 
     def checks(self, project: Project, table: Table) -> Iterator[Callable[[], object]]:
         """Yield what raises an error if the next delivery can't succeed. Asks brokers, too."""
-        ...
 
     def address(self, project: Project, table: Table) -> str:
         """Return the origin of the rows: a landing folder, a foreign table, or a topic.
 
         Raises UsageError if the environment lacks a connection.
         """
-        ...
 
     def files_read(self, project: Project, table: Table, note: Note) -> tuple[str, ...]:
         """Return the files that a delivery has read; of another's table, its versions."""
-        ...
 
 
 @runtime_checkable
@@ -88,7 +81,6 @@ class Resuming(Protocol):
 
     def resume(self, project: Project, table: Table, run: Run, *, latest: bool) -> BatchReport:
         """Continue at the newest end, or the oldest, as the function `resume`."""
-        ...
 
 
 def delivering(table: Table) -> Delivering:

@@ -110,8 +110,7 @@ class StepEvents:
             from sluice.operate.openlineage import start_event
 
             self.run, self.began = str(generate_new_uuid()), at
-            project, table, run = self.events.project, self.table, self.run
-            self.events.send(lambda: start_event(project, table, run, at))
+            self._send(start_event, at)
 
     def complete(self, report: object) -> None:
         """Send the COMPLETE of a batch; for a view's state, the view's report sends it."""
@@ -122,11 +121,8 @@ class StepEvents:
             return
         from sluice.operate.openlineage import complete_event
 
-        if self.began is None:
-            self.start(datetime.now(UTC))
-        project, table, run, now = self.events.project, self.table, self.run, datetime.now(UTC)
-        behind, self.behind, self.began = tuple(self.behind), [], None
-        self.events.send(lambda: complete_event(project, table, run, now, report, behind))
+        behind, self.behind = tuple(self.behind), []
+        self._finish(complete_event, report, behind)
 
     def end(self) -> None:
         """Complete a step that had nothing to do."""
@@ -138,8 +134,15 @@ class StepEvents:
         if self.events.are_on:
             from sluice.operate.openlineage import fail_event
 
-            if self.began is None:
-                self.start(datetime.now(UTC))
-            project, table, run, now = self.events.project, self.table, self.run, datetime.now(UTC)
-            self.began = None
-            self.events.send(lambda: fail_event(project, table, run, now, str(error)))
+            self._finish(fail_event, str(error))
+
+    def _finish(self, make: Callable[..., Any], *told: object) -> None:
+        """Send the event that ends a batch, after a START if none was sent."""
+        if self.began is None:
+            self.start(datetime.now(UTC))
+        self.began = None
+        self._send(make, datetime.now(UTC), *told)
+
+    def _send(self, make: Callable[..., Any], *told: object) -> None:
+        project, table, run = self.events.project, self.table, self.run
+        self.events.send(lambda: make(project, table, run, *told))

@@ -79,7 +79,6 @@ class Planned(Protocol):
 
         `redefined`: what differs in stored tables that another definition filled.
         """
-        ...
 
 
 def explain(project: Project, table: Table, now: datetime | None = None) -> list[NextBatch]:

@@ -29,9 +29,7 @@ set_producer(f"https://pypi.org/project/{DISTRIBUTION}/{version_of(DISTRIBUTION)
 
 def start_event(project: Project, table: Table, run: str, at: datetime) -> event_v2.RunEvent:
     """Return the event of a batch that begins; which versions it reads is not known yet."""
-    inputs = [_dataset(project, name) for name in _list_stored_inputs(project, table)]
-    output = _output(project, table, table.id, {})
-    return _event("START", table, run, at, {}, inputs=inputs, outputs=[output])
+    return _event("START", table, run, at, {}, **_unversioned(project, table))
 
 
 def complete_event(
@@ -57,10 +55,14 @@ def fail_event(
 ) -> event_v2.RunEvent:
     """Return the event of a batch that failed."""
     message = facets.error_message_run.ErrorMessageRunFacet(error, "PYTHON")
-    inputs = [_dataset(project, name) for name in _list_stored_inputs(project, table)]
-    output = _output(project, table, table.id, {})
     of_error = {"errorMessage": message}
-    return _event("FAIL", table, run, at, of_error, inputs=inputs, outputs=[output])
+    return _event("FAIL", table, run, at, of_error, **_unversioned(project, table))
+
+
+def _unversioned(project: Project, table: Table) -> dict[str, Any]:
+    """Return what a table reads and writes, without the versions of a commit."""
+    inputs = [_dataset(project, name) for name in _list_stored_inputs(project, table)]
+    return {"inputs": inputs, "outputs": [_output(project, table, table.id, {})]}
 
 
 def _event(
@@ -92,8 +94,7 @@ def _parent() -> dict[str, Any]:
 
 def _list_stored_inputs(project: Project, table: Table) -> tuple[str, ...]:
     """Return the ids of the stored tables that a table reads, also through others."""
-    names = {*table.inputs, *(table.reference(r.name) for r in table.spec.references())}
-    return project.graph.stored(sorted(names & project.graph.tables.keys()))
+    return project.graph.stored(sorted(table.reads & project.graph.tables.keys()))
 
 
 def _inputs(

@@ -146,6 +146,5 @@ def _read_by(project: Project, tables: Iterable[Table]) -> list[str]:
         table = waiting.pop()
         if table.id not in found:
             found.add(table.id)
-            names = {table.reference(r.name) for r in table.spec.references()}
-            waiting += [graph.tables[n] for n in {*table.inputs, *names} if n in graph.tables]
+            waiting += [graph.tables[n] for n in table.reads if n in graph.tables]
     return [t.id for t in graph.tables.values() if t.id in found and t.is_stored]

@@ -114,11 +114,9 @@ class ComputedRows:
 
     @property
     def size(self) -> FeedSize:
-        """The size of the table."""
         return table_size(self.at.uri, self.at.version)
 
     def rows(self, session: SparkSession, limits: Limits) -> DataFrame:
-        """Return the rows."""
         return snapshot(session, self.at.uri, self.at.version, limits)
 
 

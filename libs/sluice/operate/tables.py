@@ -37,7 +37,7 @@ def dependents(project: Project, table_id: str) -> list[str]:
     """
     lake = layout(project)
     there = {declared_id(name) for name in stored_tables(lake)}
-    reading = {t.id for t in project.graph.tables.values() if _reads(t, table_id)}
+    reading = {t.id for t in project.graph.tables.values() if table_id in t.reads}
     built = {declared_id(name) for name in built_from(lake, table_id)}
     return sorted((reading & there | built) - {table_id})
 
@@ -54,11 +54,6 @@ def built_from(lake: LakeLayout, table_id: str) -> dict[str, Position]:
     return found
 
 
-def _reads(table: Table, table_id: str) -> bool:
-    names = (reference.name for reference in table.spec.references())
-    return table_id in {*table.inputs, *map(table.reference, names)}
-
-
 def fed_by(project: Project, table: Table) -> list[Table]:
     """Return a table, and all that hold rows made from its rows or looked up there, inputs first.
 
@@ -66,7 +61,7 @@ def fed_by(project: Project, table: Table) -> list[Table]:
     """
     found = {table.id: table}
     for other in project.graph.tables.values():
-        if other.id not in found and any(_reads(other, name) for name in found):
+        if other.id not in found and other.reads & found.keys():
             found[other.id] = other
     return list(found.values())
 

@@ -56,11 +56,9 @@ class TouchedGroup(Protocol):
 
     def as_json(self, columns: Sequence[str] | None = None) -> dict[str, Any]:
         """Return the group as JSON, for programs: rows of these columns, or whole ones."""
-        ...
 
     def rows(self) -> Iterable[dict[str, Any]]:
         """Return its rows for people; one empty row if none is left."""
-        ...
 
 
 class TouchedGroups(Protocol):
@@ -69,12 +67,10 @@ class TouchedGroups(Protocol):
     @property
     def columns(self) -> Sequence[str]:
         """Columns of the rows."""
-        ...
 
     @property
     def leading(self) -> Sequence[str]:
         """Columns that people see first."""
-        ...
 
     def __iter__(self) -> Iterator[TouchedGroup]: ...
 
@@ -87,7 +83,6 @@ class Mapped(Protocol):
         self, changelog: "Changelog", *, from_version: int | None, run: str | None
     ) -> TouchedGroups:
         """Return the groups that each version of a changelog touched, or one run's versions."""
-        ...
 
 
 @dataclass(frozen=True)

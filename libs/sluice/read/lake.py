@@ -278,7 +278,6 @@ class Opener(Protocol):
         self, lake: "Lake", table: Table, version: int | None, *, backward_iteration: bool
     ) -> KeyValues:
         """Return the table as a key-value store, at that version or its head."""
-        ...
 
 
 @runtime_checkable
@@ -287,7 +286,6 @@ class Reading(Protocol):
 
     def verbs(self) -> Mapping[str, Callable[..., Any]]:
         """Return further ways to read. Each takes the lake first, and becomes a method of it."""
-        ...
 
 
 @cache  # the look at a kind takes long

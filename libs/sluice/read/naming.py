@@ -83,11 +83,9 @@ class Naming(Protocol):
 
     def naming_options(self) -> Mapping[str, NamingOption]:
         """Return the values that name a row, beside key and partition."""
-        ...
 
     def find_ranges(self, table: KeyedTable, spec: Any, given: Given) -> tuple[KeyRange, ...]:
         """Return the ranges of the requested rows. Raises UsageError for half a name."""
-        ...
 
 
 def naming_options() -> dict[str, NamingOption]:

@@ -65,11 +65,9 @@ class Lagging(Protocol):
 
     def unread(self, project: Project, table: Table) -> tuple[Unread, ...]:
         """Return the partitions of its topic, or its table; nothing if it has none. Asks them."""
-        ...
 
     def outside(self, project: Project, table: Table, now: datetime) -> Outside:
         """Return the intervals that it does not reflect; none unless it is delivered by them."""
-        ...
 
 
 @runtime_checkable
@@ -81,7 +79,6 @@ class Landed(Protocol):
 
         `interval`: the time whose delivery is requested, if the run has one.
         """
-        ...
 
 
 def nothing_new(project: Project, table: Table, interval: Interval | None) -> str | None:

@@ -237,7 +237,6 @@ class Block(Protocol):
 
         `why` gives the address of a row's explanation, by options of `sluice why` that name it.
         """
-        ...
 
 
 COMMITS = 12

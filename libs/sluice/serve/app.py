@@ -58,14 +58,7 @@ from sluice.serve.answers import (
 )
 from sluice.serve.changes import events
 from sluice.serve.pages import PAGES, refusal
-from sluice.serve.questions import (
-    Limits,
-    Question,
-    Route,
-    refuse,
-    refuse_many,
-    took_long,
-)
+from sluice.serve.questions import Limits, Question, Route, refuse, refuse_many, took_long
 from sluice.serve.readers import Readers, hand_over
 from sluice.serve.routes import DESCRIPTIONS, ROUTES
 from sluice.serve.states import metrics

@@ -38,11 +38,7 @@ WHEN = Parameter("when", "Column whose last change is meant.")
 
 ROUTES = (
     Route("/v1/tables", "All tables: kind, key, columns, version, freshness.", states.tables),
-    Route(
-        TABLE,
-        "One table, with its inputs, expectations and definition.",
-        states.table,
-    ),
+    Route(TABLE, "One table, with its inputs, expectations and definition.", states.table),
     Route(
         f"{TABLE}/rows",
         "Rows by key, by a range of keys or times, or all of them in order.",

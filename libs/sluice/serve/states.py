@@ -99,10 +99,7 @@ def states(asked: Question) -> Answer:
     others = () if "" in broken else filter(asked.sees, undeclared_tables(project))
     undeclared = [name for name in others if name.partition(".")[0] not in broken]
     said = status_records(project, status(project, chosen), undeclared, leftovers(project, chosen))
-    left_out = {
-        "pipelines": sorted(map(_name, asked.broken.items())),
-        "mistakes": asked.mistakes,
-    }
+    left_out = {"pipelines": sorted(map(_name, asked.broken.items())), "mistakes": asked.mistakes}
     found = {"tables": asked.hide(said), "left_out": left_out, "unread": asked.why_unread}
     return Answer(to_json(found))
 

@@ -23,11 +23,7 @@ from sluice.engine.next_batch import NextBatch, with_marking
 from sluice.engine.plan import nodes_of
 from sluice.errors import UsageError
 from sluice.language.interval import Interval, show, spans
-from sluice.language.names import (
-    DELIVERIES,
-    INTERVALS,
-    internal,
-)
+from sluice.language.names import DELIVERIES, INTERVALS, internal
 from sluice.meter import Clock
 from sluice.read.pending import Unread
 from sluice.read.status import missing

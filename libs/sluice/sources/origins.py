@@ -23,12 +23,7 @@ from sluice.delta.note_tables import delete_rows, read_rows
 from sluice.delta.places.folders import LandedFile
 from sluice.delta.places.lake_layout import layout
 from sluice.delta.reading import landing
-from sluice.errors import (
-    ConfigError,
-    HistoryLost,
-    QualityStop,
-    UsageError,
-)
+from sluice.errors import ConfigError, HistoryLost, QualityStop, UsageError
 from sluice.language.interval import Interval, spans
 from sluice.language.names import ARRIVALS, DELIVERIES, INTERVAL, INTERVALS, QUARANTINE, internal
 from sluice.read.pending import Outside, Unread, pending

@@ -52,12 +52,7 @@ from sluice.sources.kafka.offsets import (
     TopicDescription,
     fingerprint,
 )
-from sluice.sources.kafka.records import (
-    FormatReader,
-    Message,
-    arrange_messages,
-    each_message,
-)
+from sluice.sources.kafka.records import FormatReader, Message, arrange_messages, each_message
 from sluice.sources.kafka.rows import message_of, reader_of, rows_of
 from sluice.sources.origins import TopicOrigin, check_source
 from sluice.sources.replacement import or_unchanged, replace_interval

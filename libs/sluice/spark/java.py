@@ -30,7 +30,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from sluice.cache import cache_folder
+from sluice.cache import cache_folder, write_whole
 from sluice.errors import MissingDependency
 
 SUPPORTED = (17, 21)
@@ -182,18 +182,9 @@ def _launcher(home: Path, original: Java) -> Path:
     java = home / "bin" / "java"
     text = LAUNCHER.format(java=shlex.quote(str(original.home / "bin" / "java")))
     if not java.is_file() or java.read_text("utf-8") != text:
-        java.parent.mkdir(parents=True, exist_ok=True)
-        _write_whole(home / "release", f'JAVA_VERSION="{original.version}"\n', mode=0o644)
-        _write_whole(java, text, mode=0o755)
+        write_whole(home / "release", f'JAVA_VERSION="{original.version}"\n')
+        write_whole(java, text, mode=0o755)
     return home
-
-
-def _write_whole(file: Path, text: str, *, mode: int) -> None:
-    """Write a file whole or not at all, because tasks that start together may all write it."""
-    draft = file.with_name(f".{file.name}.{os.getpid()}")
-    draft.write_text(text, "utf-8")
-    draft.chmod(mode)
-    draft.replace(file)
 
 
 if __name__ == "__main__":

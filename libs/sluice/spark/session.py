@@ -57,12 +57,7 @@ _PROVIDERS = (
     "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider",
 )
 
-CLASSES = (
-    "functions",
-    "PythonSQLUtils",
-    "PythonUtils",
-    "org.apache.spark.sql.functions",
-)
+CLASSES = ("functions", "PythonSQLUtils", "PythonUtils", "org.apache.spark.sql.functions")
 
 EVERY = 30.0
 UI_PORT = "4040"

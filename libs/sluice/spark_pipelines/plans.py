@@ -372,19 +372,15 @@ class Tables(Protocol):
 
     def named(self, plans: Plans, name: Sequence[str], read: Any) -> Rows:
         """Return the rows of a table or view by its name."""
-        ...
 
     def at_place(self, plans: Plans, read: Any) -> Rows:
         """Return the rows of files or of a table by its path."""
-        ...
 
     def text(self, plans: Plans, query: str, views: dict[str, Rows]) -> Rows:
         """Return the rows of a query's text, which may name DataFrames as views."""
-        ...
 
     def types(self, query: str) -> Sequence[str]:
         """Return the types of a query's columns; those of one that is computed whole are ''."""
-        ...
 
 
 _ZERO = exp.Literal.number(0)

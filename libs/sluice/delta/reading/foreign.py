@@ -20,11 +20,7 @@ from sluice.delta.log.files import active_files, table_size
 from sluice.delta.log.opened import naming_refusals, open_version
 from sluice.delta.log.position import unread_features
 from sluice.delta.reading.live import change_data, live_rows, rows_of_files
-from sluice.delta.reading.local import (
-    is_bare,
-    spark_schema,
-    to_spark_types,
-)
+from sluice.delta.reading.local import is_bare, spark_schema, to_spark_types
 from sluice.errors import UsageError
 from sluice.interpreter import UnsupportedLocally, is_here
 from sluice.language.names import CHANGE_TYPE

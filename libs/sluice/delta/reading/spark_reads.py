@@ -14,11 +14,7 @@ from sluice.declare.stores import takes_spark
 from sluice.delta.log import Log
 from sluice.delta.log.files import active_files, feed_size, table_size
 from sluice.delta.log.opened import open_version
-from sluice.delta.reading.local import (
-    local_feed,
-    local_snapshot,
-    narrowed_snapshot,
-)
+from sluice.delta.reading.local import local_feed, local_snapshot, narrowed_snapshot
 from sluice.errors import ColumnsChanged, FeedVacuumed, LogCleaned, TableAltered, UsageError
 from sluice.interpreter import is_here
 from sluice.limits import Limits

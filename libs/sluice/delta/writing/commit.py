@@ -47,12 +47,7 @@ from sluice.delta.places.delta_rs import open_table, options
 from sluice.delta.places.failpoint import passing
 from sluice.delta.places.lake_layout import note_format
 from sluice.delta.places.table_files import TableFiles, check_exclusive, may_create, table_files
-from sluice.delta.reading.local import (
-    arrow_schema,
-    nullable,
-    to_spark_types,
-    types_of,
-)
+from sluice.delta.reading.local import arrow_schema, nullable, to_spark_types, types_of
 from sluice.delta.reading.row_index import Numbers
 from sluice.delta.reading.searching import FileSearch, as_stored, files_of, numbered_rows
 from sluice.delta.reading.wanted import (

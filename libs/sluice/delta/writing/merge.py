@@ -25,9 +25,7 @@ from sluice.delta.log.position import Head, Position
 from sluice.delta.places.delta_rs import open_table
 from sluice.delta.places.failpoint import passing
 from sluice.delta.places.lake_layout import table_at
-from sluice.delta.reading.local import (
-    to_spark_types,
-)
+from sluice.delta.reading.local import to_spark_types
 from sluice.delta.reading.wanted import KeyBounds, clusters
 from sluice.delta.writing import own_commits
 from sluice.delta.writing.filing import in_order

@@ -17,16 +17,7 @@ from pyspark.sql import types as T
 from sluice.interpreter import UnsupportedLocally
 from sluice.interpreter.functions import Signature, inner, name_each, same
 from sluice.interpreter.functions.comparing import alike, equality
-from sluice.interpreter.values import (
-    BINARY,
-    BOOLEAN,
-    INT,
-    LONG,
-    STRING,
-    common,
-    is_integer,
-    wider,
-)
+from sluice.interpreter.values import BINARY, BOOLEAN, INT, LONG, STRING, common, is_integer, wider
 from sluice.interpreter.values.casts import cast, length
 from sluice.interpreter.values.column_batch import (
     ColumnBatch,

@@ -12,15 +12,7 @@ from pyspark.sql import types as T
 
 from sluice.interpreter import UnsupportedLocally
 from sluice.interpreter.functions import name_each
-from sluice.interpreter.values import (
-    BOOLEAN,
-    DOUBLE,
-    INT,
-    STRING,
-    Values,
-    common,
-    wider,
-)
+from sluice.interpreter.values import BOOLEAN, DOUBLE, INT, STRING, Values, common, wider
 from sluice.interpreter.values.casts import boolean, cast, number
 from sluice.interpreter.values.column_batch import (
     ArrowColumn,

@@ -19,14 +19,7 @@ import pyarrow.compute as pc
 from pyspark.sql import types as T
 
 from sluice.interpreter import BadValue, UnsupportedLocally
-from sluice.interpreter.functions import (
-    PARAMETERS,
-    Signature,
-    day,
-    name_each,
-    only_text,
-    same,
-)
+from sluice.interpreter.functions import PARAMETERS, Signature, day, name_each, only_text, same
 from sluice.interpreter.functions.intervals import (
     first_day,
     months_between,
@@ -209,11 +202,16 @@ def _of_number(unit: int) -> Signature:
     return Signature("integer", TIMESTAMP, make)
 
 
-def _timestamp_diff(arguments: list[Value]) -> Value:
-    """Return the whole units from one time to another, truncated toward zero."""
-    name = str(arguments[0].literal).lower()
+def _unit(value: Value) -> str:
+    name = str(value.literal).lower()
     if name not in _MONTHS and name not in _SPANS:
         raise UnsupportedLocally(f"the time unit {name!r}")
+    return name
+
+
+def _timestamp_diff(arguments: list[Value]) -> Value:
+    """Return the whole units from one time to another, truncated toward zero."""
+    name = _unit(arguments[0])
 
     def units(a: int, b: int) -> int:
         count = months_between(a, b) if name in _MONTHS else b - a
@@ -224,9 +222,7 @@ def _timestamp_diff(arguments: list[Value]) -> Value:
 
 
 def _timestamp_add(arguments: list[Value]) -> Value:
-    name = str(arguments[0].literal).lower()
-    if name not in _MONTHS and name not in _SPANS:
-        raise UnsupportedLocally(f"the time unit {name!r}")
+    name = _unit(arguments[0])
 
     def add(v: int, n: int) -> int:
         if name in _MONTHS:

@@ -382,16 +382,24 @@ def _equality(
     one, other = node.arguments if sides == [0, 1] else reversed(node.arguments)
     values = compile_node(one, Bindings(left)), compile_node(other, Bindings(right))
     pair = alike(*values)
-    places = (_place(one, left), _place(other, right)) if pair == values else (None, None)
+    places = (place_of(one, left), place_of(other, right)) if pair == values else (None, None)
     return Equality(*pair, with_nulls=node.name == "<=>", places=places)
 
 
-def _place(node: E.ExpressionNode, columns: Sequence[RelationColumn]) -> int | None:
-    """Return the number of a column that is the whole expression."""
-    if not isinstance(node, E.ColumnName):
-        return None
-    at, rest = find(node.parts, columns)
-    return None if rest else at
+def place_of(node: E.ExpressionNode, columns: Sequence[RelationColumn]) -> int | None:
+    """Return the number of the column if an expression is only that."""
+    match node:
+        case E.Alias():
+            return place_of(node.child, columns)
+        case E.ColumnNumber():
+            return node.number
+        case E.ColumnName():
+            at, rest = find(node.parts, columns)
+            return None if rest else at
+        case E.Convert():
+            child = place_of(node.child, columns)
+            return child if child is not None and columns[child].type == node.type else None
+    return None
 
 
 def _side(

@@ -21,7 +21,7 @@ from sluice.interpreter.expressions.compiling import (
     find,
     outermost,
 )
-from sluice.interpreter.relations import Relation, number_rows, refuse_place
+from sluice.interpreter.relations import Relation, number_rows, place_of, refuse_place
 from sluice.interpreter.relations.aggregates import AGGREGATES, Frames, aggregate_of, arguments_of
 from sluice.interpreter.relations.window_functions import compile_over
 from sluice.interpreter.values import INT, Values
@@ -67,25 +67,9 @@ def project(relation: Relation, nodes: Sequence[E.ExpressionNode]) -> Relation:
             batch.count, {}, {i: partial(v.run, batch) for i, v in enumerate(values)}
         )
 
-    places = [_place(node, relation.columns) for node in nodes]
+    places = [place_of(node, relation.columns) for node in nodes]
     narrow = None if over else relation.through(lambda less: project(less, nodes), places)
     return Relation(tuple(columns), compute, narrow)
-
-
-def _place(node: E.ExpressionNode, columns: Sequence[RelationColumn]) -> int | None:
-    """Return the number of the column if an expression is only that."""
-    match node:
-        case E.Alias():
-            return _place(node.child, columns)
-        case E.ColumnNumber():
-            return node.number
-        case E.ColumnName():
-            at, rest = find(node.parts, columns)
-            return None if rest else at
-        case E.Convert():
-            child = _place(node.child, columns)
-            return child if child is not None and columns[child].type == node.type else None
-    return None
 
 
 def _column(

@@ -75,8 +75,8 @@ def _kernel_of(a: T.DataType, b: T.DataType) -> Kernel | None:  # noqa: PLR0911 
             return partial(map_numbers, b, lambda v: v // DAY)
         case T.StringType(), T.BinaryType():
             return lambda c: c.cast(pa.binary())
-        case T.StringType(), _ if spelling := _spelling(b):
-            return partial(_read_texts, b, spelling)
+        case T.StringType(), _ if _spelling(b):
+            return partial(read_texts, b)
     return None
 
 
@@ -104,11 +104,19 @@ def _spelling(type_: T.DataType) -> str:  # noqa: PLR0911 - one per type
             return rf"{_DATE}[ T]{_CLOCK}Z?"
         case T.TimestampNTZType():
             return rf"{_DATE}[ T]{_CLOCK}"
+        case T.BooleanType():
+            return "true|false"
     return ""
 
 
-def _read_texts(type_: T.DataType, spelling: str, column: pa.Array) -> pa.Array | None:
-    if pc.all(pc.match_substring_regex(column, f"^(?:{spelling})$")).as_py() is False:
+def read_texts(type_: T.DataType, column: pa.Array) -> pa.Array | None:
+    """Return the values of texts; None unless each has its type's usual spelling.
+
+    Raises ArrowInvalid for a value that does not exist, or is beyond the type.
+    """
+    spelling = _spelling(type_)
+    fits = spelling and pc.match_substring_regex(column, rf"\A(?:{spelling})\z")
+    if not fits or pc.all(fits).as_py() is False:
         return None
     if isinstance(type_, T.TimestampType):
         return pc.utf8_rtrim(column, "Z").cast(pa.timestamp("us")).cast(arrow_type(type_))

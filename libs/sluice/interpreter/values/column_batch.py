@@ -12,13 +12,7 @@ import pyarrow.compute as pc
 from pyspark.sql import types as T
 
 from sluice.interpreter import UnsupportedLocally
-from sluice.interpreter.values import (
-    OutOfRange,
-    Values,
-    arrow_type,
-    from_arrow,
-    to_arrow,
-)
+from sluice.interpreter.values import OutOfRange, Values, arrow_type, from_arrow, to_arrow
 
 Rows = Sequence[int] | np.ndarray  # by number
 

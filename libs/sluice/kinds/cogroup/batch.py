@@ -38,22 +38,8 @@ from sluice.delta.reading.spark_reads import check_feed, is_readable, snapshot
 from sluice.delta.reading.wanted import WantedValues, is_exact
 from sluice.delta.writing.filing import files_for
 from sluice.engine import windows
-from sluice.engine.batch import (
-    Batch,
-    Extension,
-    Reread,
-    count_of,
-    same_names,
-    touched_by_feeds,
-)
-from sluice.engine.batch_plan import (
-    BatchPlan,
-    BatchResult,
-    Context,
-    Strategy,
-    Way,
-    WholeTable,
-)
+from sluice.engine.batch import Batch, Extension, Reread, count_of, same_names, touched_by_feeds
+from sluice.engine.batch_plan import BatchPlan, BatchResult, Context, Strategy, Way, WholeTable
 from sluice.engine.operator import InputRows, Maintained, Operator, names, same, union, within
 from sluice.engine.plan import Node, frontier_of
 from sluice.engine.rows import Held, Here, InSpark, has_elements, is_given, picked_own

@@ -32,14 +32,7 @@ from sluice.engine.operator import (
 from sluice.engine.tracing import Groups
 from sluice.kinds.cogroup import Cogroup, Stream
 from sluice.kinds.cogroup.accumulator import Accumulator
-from sluice.kinds.cogroup.collected import (
-    Bound,
-    Collected,
-    CountDistinct,
-    End,
-    Frequent,
-    Listed,
-)
+from sluice.kinds.cogroup.collected import Bound, Collected, CountDistinct, End, Frequent, Listed
 from sluice.kinds.cogroup.numbers import (
     Count,
     HigherMoments,

@@ -10,16 +10,7 @@ from sluice.declare.document import Where
 from sluice.declare.registry import Kind
 from sluice.declare.resolution import Scope, TableMistakes
 from sluice.declare.table import Table, carried_key, hidden_of
-from sluice.kinds.over import (
-    BY,
-    EXACT,
-    OTHERS,
-    RANKS,
-    SUMS,
-    Over,
-    WindowCall,
-    WindowedExpression,
-)
+from sluice.kinds.over import BY, EXACT, OTHERS, RANKS, SUMS, Over, WindowCall, WindowedExpression
 from sluice.language.expression import Expression, SortKey
 from sluice.language.inference import aggregate_type, whole_type
 from sluice.language.types import (

@@ -29,6 +29,7 @@ from sluice.kinds.sql.relations import (
 )
 from sluice.kinds.sql.trees import (
     Refused,
+    call_of,
     columns_in,
     conjuncts,
     has_aggregates,
@@ -38,6 +39,7 @@ from sluice.kinds.sql.trees import (
     key_of,
     sql,
     substitute,
+    unfiltered,
 )
 from sluice.language import syntax
 from sluice.language.syntax import Tree
@@ -176,7 +178,7 @@ class GroupedNames:
             return exp.column(place)
         if sql(self.rows.resolve(tree)) in self.lacking:
             never = exp.Where(this=exp.Boolean(this=False))  # for a null of the key's type
-            any_ = exp.Anonymous(this="max", expressions=[tree.copy()])
+            any_ = call_of("max", tree.copy())
             return exp.column(self._aggregate(exp.Filter(this=any_, expression=never)))
         if isinstance(tree, exp.Anonymous) and tree.name.lower() in OF_SETS:
             return self._number_of_sets(tree)
@@ -195,9 +197,7 @@ class GroupedNames:
         if column.table == LATER:
             return column.copy()
         if column.table.isupper() and not self.lacking:
-            return exp.column(
-                self._aggregate(exp.Anonymous(this="max", expressions=[column.copy()]))
-            )
+            return exp.column(self._aggregate(call_of("max", column.copy())))
         raise Refused(column, f"{syntax.render(column)} is neither in GROUP BY nor in an aggregate")
 
     def _number_of_sets(self, tree: exp.Anonymous) -> Tree:
@@ -220,13 +220,12 @@ class GroupedNames:
 
 def _whole_count(tree: Tree) -> Tree:
     """Return count(*) for count(1), which is the same."""
-    call = tree.this if isinstance(tree, exp.Filter) else tree
-    if isinstance(call, exp.Anonymous) and call.name.lower() == "count":
-        only = call.expressions
+    counted = unfiltered(tree)
+    if isinstance(counted, exp.Anonymous) and counted.name.lower() == "count":
+        only = counted.expressions
         if len(only) == 1 and isinstance(only[0], exp.Literal):
             copied = tree.copy()
-            inner = copied.this if isinstance(copied, exp.Filter) else copied
-            inner.set("expressions", [exp.Star()])
+            unfiltered(copied).set("expressions", [exp.Star()])
             return copied
     return tree
 
@@ -243,9 +242,7 @@ def split_distincts(
         seen = DistinctRows(rows.source, {**shown, VALUE: value}, rows.where)
         stored = parts.store(QueryRows(seen, {n: exp.column(n) for n in (*shown, VALUE)}))
         mine = {
-            name: exp.Anonymous(
-                this=_distinct_call(tree).name, expressions=[stored.columns[VALUE].copy()]
-            )
+            name: call_of(unfiltered(tree).name, stored.columns[VALUE].copy())
             for name, tree in aggregates.items()
             if (its := found[name]) is not None and sql(its) == text
         }
@@ -254,16 +251,11 @@ def split_distincts(
     return {n: tree for n, tree in aggregates.items() if found[n] is None}, tuple(streams)
 
 
-def _distinct_call(tree: Tree) -> Tree:
-    call: Tree = tree.this if isinstance(tree, exp.Filter) else tree
-    return call
-
-
 def _distinct_rows(tree: Tree) -> Tree | None:
     """Return the value of a distinct sum or mean; None for other aggregates."""
-    call = _distinct_call(tree)
-    first = call.expressions[0] if call.expressions else None
-    if not isinstance(first, exp.Distinct) or call.name.lower() not in ("sum", "avg", "mean"):
+    of = unfiltered(tree)
+    first = of.expressions[0] if of.expressions else None
+    if not isinstance(first, exp.Distinct) or of.name.lower() not in ("sum", "avg", "mean"):
         return None
     value: Tree = first.expressions[0].copy()
     if isinstance(tree, exp.Filter):
@@ -313,10 +305,7 @@ def _compare(
         both_sides.append(QueryRows(side.source, {**side.columns, **marks}, side.where))
     together = chain.store(_unite(chain, both_sides))
     keys = {n: together.columns[n] for n in sides[0].columns}
-    counts = {
-        n: exp.Anonymous(this="sum", expressions=[together.columns[n]])
-        for n in ("in_left", "in_right")
-    }
+    counts = {n: call_of("sum", together.columns[n]) for n in ("in_left", "in_right")}
     source = Grouped(
         together.source, together.where, {f"k{i}": t for i, t in enumerate(keys.values())}, counts
     )
@@ -334,12 +323,12 @@ def _compare(
 def _repeat(chain: Chain, groups: QueryRows[Grouped], is_intersection: bool) -> AnyRows:
     """Return each group as often as both sides have it, or as the left side has more."""
     left, right = (exp.column(n) for n in ("in_left", "in_right"))
-    both = exp.Anonymous(this="least", expressions=[left, right])
+    both = call_of("least", left, right)
     times: Tree = both if is_intersection else exp.Sub(this=left, expression=right)
     counted = QueryRows(groups.source, {**groups.columns, "times": times})
     stored = chain.store(counted)
     one, many = exp.Literal.number(1), stored.columns["times"]
-    numbers = exp.Anonymous(this="sequence", expressions=[one, many.copy()])
+    numbers = call_of("sequence", one, many.copy())
     number = chain.number()
     where = exp.GT(this=many.copy(), expression=exp.Literal.number(0))
     source = ExplodedRows(

@@ -20,10 +20,12 @@ from sqlglot import exp
 from sluice.kinds.sql.trees import (
     Refused,
     both,
+    call_of,
     columns_in,
     conjuncts,
     has_aggregates,
     has_query,
+    is_null,
     own_tables,
     tables_of,
 )
@@ -197,8 +199,12 @@ def with_totals(tree: Tree) -> Tree:
     for node in [*holder.find_all(exp.Exists, exp.In)]:
         query = node.this if isinstance(node, exp.Exists) else node.args.get("query")
         select = query.this if isinstance(query, exp.Subquery) else query
-        is_mine = node.find_ancestor(exp.Select, exp.SetOperation) is None
-        if is_mine and select is not None and is_total(select) and outer_conditions(select)[1]:
+        if (
+            _is_outermost(node)
+            and select is not None
+            and is_total(select)
+            and outer_conditions(select)[1]
+        ):
             node.replace(exp.Paren(this=_of_total(node, select)))
     found: Tree = holder.this
     return found
@@ -276,11 +282,8 @@ def _among(node: exp.In, *, may_be_unknown: bool) -> Tree:
     found = _is_any(_count(query, [equal]))
     if not may_be_unknown:
         return found
-    null = exp.Is(this=column.copy(), expression=exp.Null())
-    both = exp.And(
-        this=exp.Is(this=value.copy(), expression=exp.Null()), expression=_is_any(_count(query, []))
-    )
-    unknown = exp.Or(this=both, expression=_is_any(_count(query, [null])))
+    both = exp.And(this=is_null(value), expression=_is_any(_count(query, [])))
+    unknown = exp.Or(this=both, expression=_is_any(_count(query, [is_null(column)])))
     return exp.Or(this=found, expression=unknown)
 
 
@@ -294,7 +297,7 @@ def _count(query: Tree, more: list[Tree]) -> Tree:
             query, f"{what} are supported as conditions of WHERE, not inside other conditions"
         )
     found = select.copy()
-    found.set("expressions", [exp.Anonymous(this="count", expressions=[exp.Star()])])
+    found.set("expressions", [call_of("count", exp.Star())])
     found.set("order", None)
     for condition in more:
         where = found.args.get("where")
@@ -327,13 +330,15 @@ def not_in_any(values: Sequence[Tree], rows: str) -> Iterator[Tree]:
         others = [pair for pair in pairs if pair not in equal]
         if equal:
             same = [exp.EQ(this=value.copy(), expression=mine.copy()) for value, mine in equal]
-            nulls = [exp.Or(this=_null(value), expression=_null(mine)) for value, mine in others]
+            nulls = [
+                exp.Or(this=is_null(value), expression=is_null(mine)) for value, mine in others
+            ]
             either = [exp.Paren(this=null) for null in nulls]
             yield exp.Not(this=_exists(rows, [*same, *either]))
             continue
         for absent in _parts(pairs):
-            outer = [_null(value) for value, mine in pairs if (value, mine) not in absent]
-            some = _exists(rows, [_null(mine) for _, mine in absent])
+            outer = [is_null(value) for value, mine in pairs if (value, mine) not in absent]
+            some = _exists(rows, [is_null(mine) for _, mine in absent])
             yield exp.Not(this=exp.Paren(this=both([*outer, some])))
 
 
@@ -348,7 +353,3 @@ def _exists(rows: str, conditions: list[Tree]) -> Tree:
     where = exp.Where(this=both(conditions)) if conditions else None
     shown = [exp.alias_(exp.Literal.number(1), "one")]
     return exp.Exists(this=exp.Select(expressions=shown, from_=exp.From(this=table), where=where))
-
-
-def _null(tree: Tree) -> Tree:
-    return exp.Is(this=tree.copy(), expression=exp.Null())

@@ -31,6 +31,7 @@ from sluice.kinds.sql.relations import (
 )
 from sluice.kinds.sql.trees import (
     Refused,
+    call_of,
     columns_in,
     conjuncts,
     has_query,
@@ -190,7 +191,7 @@ class JoinedSources:
         found: list[Tree] = [item]
         names = list(names) or ["col"]
         if len(names) > (2 if plain == "posexplode" else 1):
-            of = exp.Anonymous(this="map_entries", expressions=[of])
+            of = call_of("map_entries", of)
             found = [exp.Dot(this=item, expression=exp.to_identifier(f)) for f in ("key", "value")]
         found = [place, *found] if plain == "posexplode" else found
         if len(found) != len(names):
@@ -272,7 +273,7 @@ def _pair(condition: Tree, left: set[str], right: set[str]) -> tuple[Tree, Tree]
 
 def prefix_columns(rows: AnyRows, alias: str) -> AnyRows:
     """Return the rows with their columns as `alias.column`."""
-    return QueryRows(rows.source, {f"{alias}.{n}": t for n, t in rows.columns.items()}, rows.where)
+    return rows.show({f"{alias}.{n}": tree for n, tree in rows.columns.items()})
 
 
 def _of(rows: AnyRows, side: str) -> dict[str, Tree]:
@@ -301,7 +302,7 @@ class Planner(ABC):
     def one_row(self) -> AnyRows:
         """Return one row without columns, even if all tables are empty."""
         table = next(t.source for t in self.tables.values() if isinstance(t.source, TableRows))
-        counted = {"n": exp.Anonymous(this="count", expressions=[exp.Star()])}
+        counted = {"n": call_of("count", exp.Star())}
         every = {EVERY: exp.Literal.number(1)}
         return QueryRows(Grouped(table, (NEVER,), every, counted, is_whole=True), {})
 
@@ -320,7 +321,7 @@ class Planner(ABC):
         number = self.chain.number()
         stored = self.chain.store(QueryRows(single, {"one": exp.Literal.number(1)}))
         bounds = [exp.Literal.number(0), exp.Literal.number(len(rows) - 1)]
-        numbers = exp.cast(exp.Anonymous(this="sequence", expressions=bounds), "array<int>")
+        numbers = exp.cast(call_of("sequence", *bounds), "array<int>")
         source = ExplodedRows(stored.source, (), numbers, f"item_{number}", f"place_{number}")
         columns = zip(names, zip(*rows, strict=True), strict=True)
         return QueryRows(source, {n: _choose_value(source.item, each) for n, each in columns})
@@ -539,9 +540,7 @@ def _add_values(joined: JoinedSources, subquery: exp.Subquery, alias: str) -> No
         value = joined.planner.value(joined, single)
         found[f"{alias}.{item.alias_or_name}"] = value
     columns = {name: joined.rows.resolve(value) for name, value in found.items()}
-    joined.rows = QueryRows(
-        joined.rows.source, {**joined.rows.columns, **columns}, joined.rows.where
-    )
+    joined.rows = joined.rows.show({**joined.rows.columns, **columns})
     joined.aliases = joined.aliases | {alias}
 
 

@@ -348,7 +348,7 @@ class Queries(Planner):
         else:
             trees = subqueries.with_scalars(joined, trees)
             shown = {name: joined.rows.resolve(tree) for name, tree in trees.items()}
-            relation = QueryRows(joined.rows.source, shown, joined.rows.where)
+            relation = joined.rows.show(shown)
         relation = relation.filter(relation.columns[name] for name in asked)
         relation = add_windows(self.chain, _without(relation, asked))
         relation = rank_rows(relation.filter(relation.columns[name] for name in best))
@@ -375,12 +375,7 @@ class Queries(Planner):
                 raise Refused(
                     select, "ORDER BY of a SELECT DISTINCT sorts by columns that it shows"
                 )
-            only = QueryRows(
-                relation.source,
-                {n: t for n, t in relation.columns.items() if n not in order},
-                relation.where,
-            )
-            once = keep_distinct(self.chain, only)
+            once = keep_distinct(self.chain, _without(relation, order))
             return QueryRows(
                 once.source,
                 {**once.columns, **{n: exp.column(shown[sql(t)]) for n, t in order.items()}},
@@ -411,7 +406,7 @@ class Queries(Planner):
         order = tree.args.get("order")
         keys = [key.copy() for key in order.expressions] if order else []
         sorted_by = {f"order {i}": relation.resolve(key.this) for i, key in enumerate(keys)}
-        more = QueryRows(relation.source, {**relation.columns, **sorted_by}, relation.where)
+        more = relation.show({**relation.columns, **sorted_by})
         return self._first(tree, more, [*relation.columns], keys)
 
 
@@ -442,8 +437,7 @@ def _by_alias(items: dict[str, Tree], keys: list[Tree]) -> tuple[dict[str, Tree]
 
 
 def _without(relation: AnyRows, names: Iterable[str]) -> AnyRows:
-    columns = {n: t for n, t in relation.columns.items() if n not in names}
-    return QueryRows(relation.source, columns, relation.where)
+    return relation.show({n: t for n, t in relation.columns.items() if n not in names})
 
 
 def _is_limited(tree: Tree) -> bool:

@@ -28,7 +28,6 @@ class RowSource(Protocol):
 
         Unless `exactly`, the view may have more columns.
         """
-        ...
 
 
 @dataclass(frozen=True)
@@ -122,7 +121,7 @@ class Grouped:
     streams: tuple[GroupStream, ...] = ()
 
     def fields(self, shown: ColumnTrees, where: Trees, *, exactly: bool) -> ViewFields | None:
-        keys = self._named_keys(shown)
+        keys = _shown_names(shown, self.keys)
         if exactly and len(keys) < len(self.keys):
             return None
         taken = {*shown, *self._every}
@@ -172,26 +171,24 @@ class Grouped:
                 found[f"rows_{number}"] = {**read, "key": keys, "aggregates": texts(used)}
         return found
 
-    def _named_keys(self, shown: ColumnTrees) -> dict[str, str]:
-        """Return key -> the name under which it is shown."""
-        found: dict[str, str] = {}
-        for name, tree in shown.items():
-            if is_column(tree) and tree.name in self.keys:
-                found.setdefault(tree.name, name)
-        return found
-
     def _named_aggregates(
         self, shown: ColumnTrees, used: set[str], taken: set[str]
     ) -> dict[str, str]:
         """Return aggregate -> the name under which it is shown, or another one."""
-        found: dict[str, str] = {}
-        for name, tree in shown.items():
-            if is_column(tree) and tree.name in self._every:
-                found.setdefault(tree.name, name)
+        found = _shown_names(shown, self._every)
         for name in self._every:
             if name in used and name not in found:
                 found[name] = free_name(name, taken | {*found.values()})
         return found
+
+
+def _shown_names(shown: ColumnTrees, columns: ColumnTrees) -> dict[str, str]:
+    """Return column -> the first name under which it is shown, without those that are not."""
+    found: dict[str, str] = {}
+    for name, tree in shown.items():
+        if is_column(tree) and tree.name in columns:
+            found.setdefault(tree.name, name)
+    return found
 
 
 @dataclass(frozen=True)
@@ -249,6 +246,10 @@ class QueryRows(Generic[S_co]):
         """Return an expression over the columns as one over the source's columns."""
         return substitute(tree, self.columns)
 
+    def show(self, columns: ColumnTrees) -> "QueryRows[S_co]":
+        """Return the rows with these columns over the source's."""
+        return replace(self, columns=columns)
+
     def filter(self, conditions: Iterable[Tree]) -> "QueryRows[S_co]":
         """Return the rows that meet conditions over the source's columns as well."""
         return replace(self, where=(*self.where, *conditions))
@@ -272,11 +273,8 @@ StoredRows = QueryRows[TableRows]
 
 def rename_columns(relation: AnyRows, names: list[str]) -> AnyRows:
     """Return the rows under the names of a column list, if there is one."""
-    if not names:
-        return relation
-    return QueryRows(
-        relation.source, dict(zip(names, relation.columns.values(), strict=True)), relation.where
-    )
+    shown = dict(zip(names, relation.columns.values(), strict=True)) if names else relation.columns
+    return relation.show(shown)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,16 @@ from collections.abc import Collection, Iterator, Mapping
 
 from sqlglot import exp
 
-from sluice.kinds.sql.trees import Refused, columns_in, is_aggregate, shared_part, sql, substitute
+from sluice.kinds.sql.trees import (
+    Refused,
+    call_of,
+    columns_in,
+    is_aggregate,
+    is_null,
+    shared_part,
+    sql,
+    substitute,
+)
 from sluice.language import syntax
 from sluice.language.names import NAME
 from sluice.language.syntax import AGGREGATES, TAKES_A_PART, Tree
@@ -103,9 +112,7 @@ def _range(call: exp.Anonymous) -> Tree:
     if not each:
         raise Refused(call, f"{syntax.render(call)} has no rows")
     bounds = [exp.cast(exp.Literal.number(n), "bigint") for n in (each[0], each[-1], step)]
-    return exp.Anonymous(
-        this="explode", expressions=[exp.Anonymous(this="sequence", expressions=bounds)]
-    )
+    return call_of("explode", call_of("sequence", *bounds))
 
 
 def _compare_with_each(node: Tree) -> None:
@@ -143,14 +150,13 @@ def _struct(tree: Tree) -> Tree:
         return tree
     names = (exp.Literal.string(f"c{i}") for i in range(len(tree.expressions)))
     fields = [part for pair in zip(names, tree.expressions, strict=True) for part in pair]
-    return exp.Anonymous(this="named_struct", expressions=fields)
+    return call_of("named_struct", *fields)
 
 
 def _null_if_any(values: list[Tree]) -> Tree:
     """Return values together, or null if one of them is null."""
-    together = exp.Anonymous(this="struct", expressions=values)
-    nulls = [exp.Is(this=v.copy(), expression=exp.Null()) for v in values]
-    ifs = [exp.If(this=null, true=exp.Null()) for null in nulls]
+    together = call_of("struct", *values)
+    ifs = [exp.If(this=is_null(value), true=exp.Null()) for value in values]
     return exp.Case(ifs=ifs, default=together)
 
 
@@ -185,7 +191,7 @@ def _formula(call: exp.Anonymous, name: str, order: exp.WithinGroup | None) -> T
         (key,) = order.expression.expressions
         if not key.args.get("desc"):
             plain = "percentile" if name == "percentile_cont" else name
-            return exp.Anonymous(this=plain, expressions=[key.this, *call.expressions])
+            return call_of(plain, key.this, *call.expressions)
     if order:
         raise Refused(
             call, f"{sql(order)!r} is not supported: percentile_cont and mode sort ascending"
@@ -195,7 +201,7 @@ def _formula(call: exp.Anonymous, name: str, order: exp.WithinGroup | None) -> T
 
 def _of_pair(text: str, one: Tree, other: Tree) -> Tree:
     a, b = exp.cast(one.copy(), "double"), exp.cast(other.copy(), "double")
-    known = [exp.Not(this=exp.Is(this=side.copy(), expression=exp.Null())) for side in (one, other)]
+    known = [exp.Not(this=is_null(side)) for side in (one, other)]
     xs, ys = (
         exp.Case(ifs=[exp.If(this=known[0], true=b)]),
         exp.Case(ifs=[exp.If(this=known[1], true=a)]),
@@ -285,9 +291,7 @@ def _value_name(pivot: exp.Pivot) -> Iterator[Tree]:
                 what = f"{syntax.render(value)!r} of PIVOT has no usable column name"
                 raise Refused(pivot, f"{what}: name the value or the aggregate with AS")
             is_there = exp.GT(
-                this=_only_of_value(
-                    exp.Anonymous(this="count", expressions=[exp.Star()]), condition
-                ),
+                this=_only_of_value(call_of("count", exp.Star()), condition),
                 expression=exp.Literal.number(0),
             )
             found = exp.If(this=is_there, true=_only_of_value(item.unalias(), condition))

@@ -24,11 +24,13 @@ from sluice.kinds.sql.joining import (
 from sluice.kinds.sql.relations import AnyRows, DistinctRows, QueryRows, StoredRows
 from sluice.kinds.sql.trees import (
     Refused,
+    call_of,
     columns_in,
     has_aggregates,
     has_query,
     is_aggregate,
     is_count,
+    is_null,
     key_of,
     own_sources,
     own_tables,
@@ -126,13 +128,11 @@ def _not_in(joined: JoinedSources, test: exp.In) -> None:
     (name,) = rows.columns
     stored = joined.planner.chain.store(rows)
     counts = {"n": exp.Star(), "known": stored.columns[name]}
-    counted = {
-        n: exp.Anonymous(this="count", expressions=[tree.copy()]) for n, tree in counts.items()
-    }
+    counted = {n: call_of("count", tree.copy()) for n, tree in counts.items()}
     seen = _summarize(joined, stored, counted, alias)
     zero = exp.Literal.number(0)
     is_sure = exp.And(
-        this=exp.Not(this=exp.Is(this=value.copy(), expression=exp.Null())),
+        this=exp.Not(this=is_null(value)),
         expression=exp.EQ(this=seen["n"].copy(), expression=seen["known"].copy()),
     )
     known = exp.Or(this=exp.EQ(this=seen["n"].copy(), expression=zero), expression=is_sure)
@@ -151,7 +151,7 @@ def _none_of(joined: JoinedSources, values: list[Tree], select: Tree) -> None:
     name = f"N{planner.chain.number()}"
     rows = planner.chain.store(planner.query(select.copy()))
     own = dict(zip(NAMES, rows.columns.values(), strict=False))
-    planner.shared[name] = QueryRows(rows.source, own, rows.where)
+    planner.shared[name] = rows.show(own)
     for condition in not_in_any(values, name):
         joined.after.append(condition)
         keep(joined, condition)
@@ -201,7 +201,7 @@ def _semi(joined: JoinedSources, query: Tree, values: list[Tree], *, is_negated:
     own = {name: exp.column(flat, alias) for name, flat in names.items()}
     on = [substitute(condition, own) for condition in (*pairs, *outer_conditions)]
     if on:
-        flat = QueryRows(inner.source, {names[n]: t for n, t in inner.columns.items()}, inner.where)
+        flat = inner.show({names[n]: t for n, t in inner.columns.items()})
         joined.join(prefix_columns(flat, alias), {alias}, type_, on, [])
     else:
         _if_any(joined, inner, alias, is_negated=is_negated)
@@ -210,7 +210,7 @@ def _semi(joined: JoinedSources, query: Tree, values: list[Tree], *, is_negated:
 def _if_any(joined: JoinedSources, rows: AnyRows, alias: str, *, is_negated: bool) -> None:
     """Keep all rows if a subquery has any row, or has none."""
     stored = joined.planner.chain.store(rows, [])
-    counted = {"n": exp.Anonymous(this="count", expressions=[exp.Star()])}
+    counted = {"n": call_of("count", exp.Star())}
     seen = _summarize(joined, stored, counted, alias)
     compared = exp.EQ if is_negated else exp.GT
     condition = compared(this=seen["n"], expression=exp.Literal.number(0))
@@ -286,7 +286,7 @@ def scalar(joined: JoinedSources, subquery: exp.Subquery, alias: str) -> Tree:
     if not is_first:
         _check_single(joined, select, item, inner, [] if others else [b for _, b in pairs])
     if not has_aggregates([item]):
-        item = exp.Anonymous(this="max", expressions=[item])
+        item = call_of("max", item)
     if others:
         inner, pairs = match_tied(joined, item, inner, own, outer)
     wanted = {key_of(c) for tree in [item, *(b for _, b in pairs)] for c in columns_in(tree)}
@@ -311,10 +311,7 @@ def scalar(joined: JoinedSources, subquery: exp.Subquery, alias: str) -> Tree:
     is_grouped = bool(select.args.get("group"))  # then there is no row, not a count of 0
     counts = {n for n, t in places.aggregates.items() if is_count(t) and not is_grouped}
     zero = exp.Literal.number(0)
-    values = {
-        n: exp.Anonymous(this="coalesce", expressions=[c, zero]) if n in counts else c
-        for n, c in seen.items()
-    }
+    values = {n: call_of("coalesce", c, zero) if n in counts else c for n, c in seen.items()}
     return exp.Paren(this=substitute(value, values))
 
 
@@ -341,7 +338,7 @@ def _only(joined: JoinedSources, select: exp.Select, alias: str) -> Tree:
     rows = joined.planner.query(select.copy())
     (name,) = rows.columns
     stored = joined.planner.chain.store(rows)
-    value = exp.Anonymous(this="max", expressions=[stored.columns[name].copy()])
+    value = call_of("max", stored.columns[name].copy())
     return exp.Paren(this=_summarize(joined, stored, {"v": value}, alias)["v"])
 
 
@@ -417,4 +414,4 @@ def with_later(planner: Planner, rows: AnyRows, subqueries: dict[str, exp.Subque
     seen = {name: joined.rows.resolve(value) for name, value in values.items()}
     seen |= {name: joined.rows.columns[f"_.{name}"] for name in places}
     shown = {name: substitute(tree, seen) for name, tree in rows.columns.items()}
-    return QueryRows(joined.rows.source, shown, joined.rows.where)
+    return joined.rows.show(shown)

@@ -113,6 +113,16 @@ def both(conditions: Iterable[Tree]) -> Tree:
     return reduce(lambda a, b: exp.And(this=a, expression=b), each)
 
 
+def call_of(name: str, *arguments: Tree) -> exp.Anonymous:
+    """Return the call of a function."""
+    return exp.Anonymous(this=name, expressions=list(arguments))
+
+
+def is_null(tree: Tree) -> exp.Is:
+    """Return the condition that an expression is null."""
+    return exp.Is(this=tree.copy(), expression=exp.Null())
+
+
 def conjuncts(tree: Tree | None) -> list[Tree]:
     """Return the conditions that all must hold, none for no condition."""
     if tree is None:
@@ -191,9 +201,15 @@ def is_aggregate(node: Tree) -> bool:
     )
 
 
+def unfiltered(tree: Tree) -> Tree:
+    """Return the call of an aggregate without its FILTER."""
+    call: Tree = tree.this if isinstance(tree, exp.Filter) else tree
+    return call
+
+
 def is_count(tree: Tree) -> bool:
     """True for an aggregate that is 0 for no rows."""
-    call = tree.this if isinstance(tree, exp.Filter) else tree
+    call = unfiltered(tree)
     return isinstance(call, exp.Anonymous) and call.name.lower().startswith(
         ("count", "approx_count")
     )

@@ -21,14 +21,7 @@ from sluice.delta.places.lake_layout import LakeLayout
 from sluice.delta.reading import spark_reads as delta
 from sluice.delta.reading.local import hand_as_stored
 from sluice.engine.batch import Batch, Reread, same_names
-from sluice.engine.batch_plan import (
-    BatchPlan,
-    BatchResult,
-    ChangelogRows,
-    Context,
-    Strategy,
-    Way,
-)
+from sluice.engine.batch_plan import BatchPlan, BatchResult, ChangelogRows, Context, Strategy, Way
 from sluice.engine.operator import names, within
 from sluice.engine.plan import Node
 from sluice.engine.rows import Held, Here, InSpark, is_given, is_true

@@ -18,15 +18,7 @@ from sluice.errors import UsageError
 from sluice.kinds.window_store import WindowStore
 from sluice.language.names import Row, unknown
 from sluice.pages import Address, Chapter, data
-from sluice.read.key_order import (
-    Key,
-    KeyColumns,
-    KeyOrder,
-    KeyRange,
-    Places,
-    only,
-    places,
-)
+from sluice.read.key_order import Key, KeyColumns, KeyOrder, KeyRange, Places, only, places
 from sluice.read.keyed import KeyedTable, Rows, check_limit
 from sluice.read.lake import Lake
 from sluice.read.naming import TIME, Given, key_values, not_so, values_of

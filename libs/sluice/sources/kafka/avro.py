@@ -17,13 +17,12 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from secrets import token_bytes
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from fastavro import reader, schemaless_reader, schemaless_writer
+from fastavro import reader, schemaless_reader
 from fastavro.schema import (
     SchemaParseException,
     UnknownType,
@@ -57,22 +56,19 @@ from sluice.sources.kafka.records import (
 from sluice.sources.kafka.schemas import parse_files
 
 PREFIX = 5  # bytes before the value
-MARK = 16  # bytes after it, when many are decoded at once
 
 
 class Parsed(NamedTuple):
     """A schema as the field of a record, and the meaning of its columns in Debezium; or its fault.
 
-    fastavro finds types of other schemas by names only within a record. `marked`: the schema of
-    many values, if they are records; `record`: their fields, if all are plain; `changes`: the way
-    to read many, if they are plain envelopes of Debezium.
+    fastavro finds types of other schemas by names only within a record. `record`: its fields, if
+    all are plain; `changes`: the way to read many, if they are plain envelopes of Debezium.
     """
 
     schema: Any
     row: Mapping[str, ConnectType]
     after: Mapping[str, ConnectType]
     fault: str = ""
-    marked: Any = None
     record: Mapping[str, Any] | None = None
     changes: Envelopes | None = None
 
@@ -102,15 +98,16 @@ class Schemas(dict[bytes, Parsed]):
         try:
             for _, _, other in self._registry.references(found):
                 parse_schema(json.loads(other["schema"]), named_schemas=named)
-            written = _record("_sluice_one", {"value": json.loads(found["schema"])})
+            value = {"name": "value", "type": json.loads(found["schema"])}
+            written = {"type": "record", "name": "_sluice_one", "fields": [value]}
             one: Any = parse_schema(written, named_schemas=named)
         except (SchemaParseException, UnknownType, ValueError) as fault:
             raise Unusable(f"schema {schema_id} can't be read: {fault}") from None
         schema = one["fields"][0]["type"]
         image = _meanings(_image(schema, named))
-        marked, record = _mark_schema(schema, named), plain_record(schema, named)
+        record = plain_record(schema, named)
         changes = changes_of(record, _image(schema, named), image) if record else None
-        return Parsed(one, _meanings(schema), image, "", marked, record, changes)
+        return Parsed(one, _meanings(schema), image, "", record, changes)
 
 
 def avro_reader(value: ValueFormat, key: tuple[str, ...], table: str) -> FormatReader:
@@ -136,27 +133,7 @@ def avro_reader(value: ValueFormat, key: tuple[str, ...], table: str) -> FormatR
 
     if value.is_debezium:
         return debezium(partial(_envelope, schemas), read_key, key, by_columns(changes, key))
-    return make_row_reader(read, read, key, partial(_values, schemas), columns)
-
-
-def _values(schemas: Schemas, values: Sequence[bytes]) -> Sequence[Mapping[str, Any]] | None:
-    """Return values of one schema, decoded at once; None unless each is one record and whole.
-
-    They are decoded as a list with a random separator after each, which shows its end.
-    """
-    parsed = _schema_of_all(schemas, values)
-    if parsed is None or parsed.marked is None:
-        return None
-    mark = token_bytes(MARK)
-    count = io.BytesIO()
-    schemaless_writer(count, "long", len(values))
-    data = count.getvalue() + b"".join([value[PREFIX:] + mark for value in values]) + b"\0"
-    try:
-        found: list[Any] = decode_value(0, parsed.marked, data)["all"]
-    except Unusable:
-        return None
-    is_whole = all(each["mark"] == mark for each in found)
-    return [each["value"] for each in found] if is_whole else None
+    return make_row_reader(read, read, key, by_columns=columns)
 
 
 def _schema_of_all(schemas: Schemas, values: Sequence[bytes]) -> Parsed | None:
@@ -176,21 +153,6 @@ def _decode(parsed: Parsed, data: bytes) -> Any:
     if parsed.fault:
         raise Unusable(parsed.fault)
     return decode_value(PREFIX, parsed.schema, data)["value"]
-
-
-def _mark_schema(schema: Any, named: Mapping[str, Any]) -> Any:
-    """Return the schema of a list of records, each followed by a separator; None for others."""
-    if not isinstance(schema, dict) or schema.get("type") != "record":
-        return None
-    mark = {"type": "fixed", "name": "_sluice_mark", "size": MARK}
-    parts = {"value": schema["name"], "mark": mark}
-    item = {"type": "array", "items": _record("_sluice_marked", parts)}
-    return parse_schema(_record("_sluice_many", {"all": item}), named_schemas=dict(named))
-
-
-def _record(name: str, types: Mapping[str, Any]) -> dict[str, Any]:
-    fields = [{"name": name, "type": type_} for name, type_ in types.items()]
-    return {"type": "record", "name": name, "fields": fields}
 
 
 def _image(schema: Any, named: Mapping[str, Any]) -> Any:

@@ -104,8 +104,8 @@ class Brokers:
 
         admin = self._admin()
         topics = admin.describe_topics(TopicCollection([self.topic.topic]))
-        topic = self._answers.result(admin, topics[self.topic.topic])
-        cluster = self._answers.result(admin, admin.describe_cluster(request_timeout=self.answer_s))
+        topic = self._result(admin, topics[self.topic.topic])
+        cluster = self._result(admin, admin.describe_cluster(request_timeout=self.answer_s))
         partitions = [p.id for p in topic.partitions]
         return TopicDescription(
             str(cluster.cluster_id),
@@ -219,7 +219,7 @@ class Brokers:
 
         if error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 # its public name
             return
-        self._answers.check_refused(error)
+        self._check_refused(error)
         if error.code() == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001
             raise HistoryLost(
                 f"{self.table}: {self.topic.topic} lost messages while it was read: {error.str()}",
@@ -237,18 +237,13 @@ class Brokers:
         level = IsolationLevel.READ_COMMITTED if is_committed else IsolationLevel.READ_UNCOMMITTED
         found = admin.list_offsets(asked, isolation_level=level, request_timeout=self.answer_s)
         return {
-            each.partition: self._answers.result(admin, answer).offset
-            for each, answer in found.items()
+            each.partition: self._result(admin, answer).offset for each, answer in found.items()
         }
 
     def _partitions(self, offsets: Offsets) -> list[Any]:
         from confluent_kafka import TopicPartition
 
         return [TopicPartition(self.topic.topic, p, offset) for p, offset in offsets.items()]
-
-    @property
-    def _answers(self) -> "Answers":
-        return Answers(self.table, self.topic, self.answer_s, self.faults)
 
     def _admin(self) -> "AdminClient":
         from confluent_kafka.admin import AdminClient
@@ -283,17 +278,7 @@ class Brokers:
                 hint="correct its extra fields, which are settings of librdkafka",
             ) from refused
 
-
-@dataclass(frozen=True)
-class Answers:
-    """Answers of a topic's brokers within some time. `faults`: of connections to them."""
-
-    table: str
-    topic: Topic
-    within_s: float
-    faults: "list[KafkaError]"
-
-    def result(self, admin: "AdminClient", future: Any) -> Any:
+    def _result(self, admin: "AdminClient", future: Any) -> Any:
         """Return an answer. Raises UsageError for a missing topic, Retryable without an answer."""
         from confluent_kafka import KafkaError, KafkaException
 
@@ -308,9 +293,9 @@ class Answers:
                 ) from None
             raise self._report_silence(admin, error.str()) from failure
         except TimeoutError as late:
-            raise self._report_silence(admin, f"no answer within {self.within_s:g} s") from late
+            raise self._report_silence(admin, f"no answer within {self.answer_s:g} s") from late
 
-    def check_refused(self, fault: "KafkaError") -> None:
+    def _check_refused(self, fault: "KafkaError") -> None:
         """Raise UsageError if a login or a certificate was refused, by either side."""
         why = fault.str()
         if not REFUSED.search(why) or "Local:" in why:
@@ -323,14 +308,14 @@ class Answers:
 
     def _await(self, admin: "AdminClient", future: Any) -> Any:
         """Return an answer, unless no broker is left to give it."""
-        last = time.monotonic() + self.within_s
+        last = time.monotonic() + self.answer_s
         while (left := last - time.monotonic()) > 0:
             with suppress(TimeoutError):
                 return future.result(min(left, LOOKED_S))
             admin.poll(0)
             if any(map(_is_of_all, self.faults)):
                 for fault in self.faults:
-                    self.check_refused(fault)
+                    self._check_refused(fault)
         return future.result(0)
 
     def _report_silence(self, admin: "AdminClient", why: str) -> Retryable:

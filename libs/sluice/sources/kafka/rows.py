@@ -25,19 +25,13 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
-    BooleanType,
     DataType,
-    DateType,
-    DecimalType,
-    DoubleType,
     IntegralType,
     LongType,
     MapType,
     StringType,
     StructField,
     StructType,
-    TimestampNTZType,
-    TimestampType,
 )
 
 from sluice.declare.declared import FILE, KEPT, OP
@@ -48,6 +42,7 @@ from sluice.files.json import MARK
 from sluice.files.spelled import Texts, of_texts
 from sluice.gate.sql import text
 from sluice.interpreter.values import arrow_type
+from sluice.interpreter.values.casts import read_texts
 from sluice.language.names import ID
 from sluice.sources import Source, ValueFormat
 from sluice.sources.kafka.debezium import debezium
@@ -140,42 +135,13 @@ def _convert_plain(found: pa.Array, column: DecodedColumn) -> tuple[pa.Array, bo
     return (texts, False) if values is None else (values, True)
 
 
-DAY = "[1-9][0-9]{3}-[0-9]{2}-[0-9]{2}"
-LOCAL = rf"{DAY}[ T][0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}(\.[0-9]{{1,6}})?"
-DIGITS = "-?[0-9]{1,18}"
-PATTERNS: dict[type[DataType], str] = {
-    BooleanType: "true|false",
-    DateType: DAY,
-    DoubleType: r"-?[0-9]{1,15}(\.[0-9]{1,15})?",
-    TimestampNTZType: LOCAL,
-    TimestampType: f"{LOCAL}Z?",
-}
-
-
 def plain_values(texts: pa.Array, type_: DataType) -> pa.Array | None:
     """Return the values of texts; None unless all of them are plain and within the type."""
     if isinstance(type_, StringType):
         return texts
-    pattern = _pattern(type_)
-    fits = pattern and pc.match_substring_regex(texts, rf"\A(?:{pattern})\z")
-    if not fits or not pc.all(fits, min_count=0).as_py():
-        return None
-    try:
-        if isinstance(type_, TimestampType):
-            local = pc.utf8_rtrim(texts, "Z").cast(pa.timestamp("us"))
-            return local.view(arrow_type(type_))
-        return texts.cast(arrow_type(type_))
-    except pa.ArrowInvalid:  # the 30th of February, or a number beyond the type
-        return None
-
-
-def _pattern(type_: DataType) -> str:
-    """Return the pattern of plain texts; '' of a type that has none."""
-    if isinstance(type_, DecimalType):
-        whole, places = type_.precision - type_.scale, type_.scale
-        rest = rf"(\.[0-9]{{1,{places}}})?" if places else ""
-        return f"-?[0-9]{{1,{whole}}}{rest}" if whole else f"-?0{rest}"
-    return DIGITS if isinstance(type_, IntegralType) else PATTERNS.get(type(type_), "")
+    with suppress(pa.ArrowInvalid):  # the 30th of February, or a number beyond the type
+        return read_texts(type_, texts)
+    return None
 
 
 def reader_of(value: ValueFormat, key: tuple[str, ...], table: str) -> FormatReader:

@@ -230,20 +230,3 @@ def test_decimals_whose_scale_differs_by_row(topical: Made) -> None:
     lake.take()
     found = {str(row["a"]): row["b"] for row in lake.values()}
     assert found == {"5.0000": None, "-2.0000": "-2.00", "700.0000": "700"}
-
-
-def test_many_values_at_once_are_what_each_is(address: None) -> None:
-    read = reader_of(ValueFormat(format="avro", registry="shop_registry"), (), "t")
-    assert read.many
-    good = [encoded(3, {"id": n, "tags": ["a"] * n}) for n in range(3)]
-    expected = [{"id": n, "tags": ["a"] * n} for n in range(3)]
-    assert read.many(good) == expected
-    assert read.many([b"\0\0\0\0\4\2\2x\4"]) == [{"id": 1, "line": {"sku": "x", "count": {"n": 2}}}]
-    shifted = [good[0] + good[1][5:6], b"\0\0\0\0\3" + good[1][6:], good[2]]
-    for bad in (
-        shifted,
-        [*good, good[0] + b"x"],
-        [good[0][:-1], *good],
-        [*good, encoded(2, {"id": 1})],
-    ):
-        assert read.many(bad) is None
