@@ -107,11 +107,6 @@ class Limits:
         """Return the limits of a batch that this process computes: no row is handed over."""
         return replace(self, handed_rows=20 * self.handed_rows)
 
-    def of_slices(self) -> Self:
-        """Return the limits of a slice's files, which may have more rows than a table's."""
-        most = self.slice_file_rows
-        return replace(self, file_rows=most, large_file_rows=most)
-
     def of_rows(self, rows: int, files: int | None = None) -> Self:
         """Return the limits of the files of a table without slices that has so many rows.
 
