@@ -565,7 +565,7 @@ FROM orders GROUP BY g;
 SELECT o.id, p.w, e.kind
 FROM people p, orders o, events e
 WHERE o.k = p.k AND e.id = o.id AND o.k IN (SELECT k FROM people WHERE n > 0) AND p.n IN (SELECT v FROM orders)
-  AND (o.id, o.v) IN (SELECT id, x FROM events) AND o.v IN (SELECT n FROM people GROUP BY n HAVING count(*) > 0);
+  AND (o.k, o.id) IN (SELECT k, id FROM orders WHERE v > -2) AND o.k IN (SELECT k FROM people GROUP BY k HAVING count(*) > 0);
 
 -- among_beside_an_outer_join
 SELECT o.id, p.w FROM orders o LEFT JOIN people p ON p.k = o.k
@@ -573,7 +573,7 @@ WHERE o.v IN (SELECT n FROM people) AND p.k NOT IN (SELECT n FROM people WHERE n
 
 -- among_tied_and_of_two
 SELECT o.id AS a, p.pid AS b FROM orders o JOIN people p ON p.k = o.k
-WHERE o.v IN (SELECT e.x FROM events e WHERE e.id = o.id) AND (o.v, p.n) IN (SELECT v, v FROM orders);
+WHERE o.v IN (SELECT q.n FROM people q WHERE q.k = o.k) AND (p.k, o.g) IN (SELECT k, g FROM orders);
 
 -- among_with
 WITH few AS (SELECT k, n FROM people WHERE n > 0)
