@@ -231,7 +231,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--rows", type=int, default=20_000_000)
     parser.add_argument("--changes", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
-    parser.add_argument("--ways", nargs="+", default=["Sluice", "Delta", *BUILDS])
+    ways = ["Sluice", "Delta", *BUILDS]
+    parser.add_argument("--ways", nargs="+", choices=ways, default=ways)
     parser.add_argument("--json", type=Path)
     asked = parser.parse_args()
     adopt_orphans()

@@ -322,7 +322,7 @@ class Queries(Planner):
         conditions = conjuncts(where.this if where else None)
         for node in find_aggregates((*conditions, *(group.expressions if group else ()))):
             raise Refused(node, f"{sql(node)} in WHERE or GROUP BY: write conditions in HAVING")
-        conditions = subqueries.test_before_joins(select, conditions)
+        conditions = subqueries.filter_before_joins(select, conditions)
         joined, queries = join_sources(self, select, conditions, after)
         for condition in queries:
             subqueries.keep(joined, condition)

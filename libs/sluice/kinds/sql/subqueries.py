@@ -70,36 +70,32 @@ def keep(joined: JoinedSources, condition: Tree) -> None:
         joined.rows = joined.rows.filter([joined.rows.resolve(replaced)])
 
 
-def test_before_joins(select: exp.Select, conditions: list[Tree]) -> list[Tree]:
-    """Put `t.x IN (query)` into a query of `t` in FROM, so that fewer rows of `t` are joined.
+def filter_before_joins(select: exp.Select, conditions: list[Tree]) -> list[Tree]:
+    """Put each `t.x IN (query)` into a query of `t` in FROM, so that fewer rows of `t` are joined.
 
     Return the other conditions. All stay if a join keeps rows without a match.
     """
     joins = select.args.get("joins") or ()
     if not joins or select.args.get("laterals") or not all(map(_is_inner, joins)):
         return conditions
-    left = []
-    for condition in conditions:
-        table = _table_to_test(select, condition)
-        if table is None:
-            left.append(condition)
-            continue
+    tested = {id(c): table for c in conditions if (table := _table_to_filter(select, c))}
+    for table in {id(table): table for table in tested.values()}.values():
         alias = table.alias_or_name
         names = dict.fromkeys(c.name for c in columns_in(select) if c.table == alias)
-        tested = exp.Select(
+        found = exp.Select(
             expressions=[exp.alias_(exp.column(name, alias), name) for name in names],
             from_=exp.From(this=table.copy()),
-            where=exp.Where(this=condition.copy()),
         )
-        table.replace(exp.alias_(tested.subquery(), alias, table=True))
-    return left
+        mine = (c for c in conditions if tested.get(id(c)) is table)
+        table.replace(exp.alias_(found.where(*mine).subquery(), alias, table=True))
+    return [c for c in conditions if id(c) not in tested]
 
 
 def _is_inner(join: exp.Join) -> bool:
     return not join.side and join.kind.upper() in ("", "INNER", "CROSS")
 
 
-def _table_to_test(select: exp.Select, condition: Tree) -> Tree | None:
+def _table_to_filter(select: exp.Select, condition: Tree) -> Tree | None:
     """Return the only table whose values a condition looks for in a query; or None."""
     query = condition.args.get("query") if isinstance(condition, exp.In) else None
     if query is None or not is_alone(_query_of(query)):
