@@ -2,6 +2,7 @@
 
 import os
 import random
+import resource
 import shutil
 import signal
 import subprocess
@@ -219,6 +220,33 @@ def test_only_blocks_that_may_have_a_value_are_read(
         except Unusable:
             noticed += 1
     assert 2 <= noticed < 20
+
+
+IO = Path("/proc/self/io")
+
+
+@pytest.mark.skipif(not IO.exists(), reason="only Linux counts what a process reads from a disk")
+def test_only_pages_that_are_used_come_from_the_disk(tmp_path: Path) -> None:
+    """By itself, Linux reads 128 kB and more around each page, and waits for one after another."""
+    path = tmp_path / "held"
+    data = np.random.default_rng(5).integers(0, 256, 64_000_000, np.uint8)
+    mapped_file.write_sealed(path, lambda file: file.write(data.data), lambda _: {})
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    before, waits = read_from_disk()
+    held = MappedFile(path, {})
+    starts = np.arange(0, len(data), 500_000)
+    held.check(starts, starts + 8)
+    after, all_waits = read_from_disk()
+    assert after - before < 1_000_000
+    assert all_waits - waits < 40
+
+
+def read_from_disk() -> tuple[int, int]:
+    """Return the bytes that this process has read, and for how many pages it waited."""
+    found = dict(line.split(": ") for line in IO.read_text().splitlines())
+    return int(found["read_bytes"]), resource.getrusage(resource.RUSAGE_SELF).ru_majflt
 
 
 def test_equal_values_have_equal_codes_in_any_array() -> None:
